@@ -158,7 +158,7 @@ def in_words(d: Delta, off: str, examples: str) -> str:
         return f"Without {off} {metric_title(d.metric)} is not defined on these {examples}."
     if d.metric == "accuracy":
         right = [round(value * d.n) for value in (d.masked, d.full)]
-        sentence = f"Without {off} {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}"
+        sentence = f"Without {off}, {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}"
         return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
     reached = [numbers.metric(value, d.scale) for value in (d.masked, d.full)]
     sentence = (

@@ -6,8 +6,8 @@ const HATCH = "×";
 const HOLD = 450; // milliseconds
 const roots = new WeakMap();
 
-const GREY = "grey: its interval includes 0";
-const EMPTY = "; empty: 0.0"; // where zeros have no number
+const GREY = "grey: 95 % interval includes 0";
+const EMPTY = "; no number: 0.0"; // where zeros have no number
 
 // of a cell: a value whose own interval includes 0 has the colour of 0
 function colourAt(s, i) {
