@@ -18,7 +18,7 @@ from headviz.pruning import faster, latency
 from headviz.pruning import search as s
 from headviz.pruning.faster import Choices, Search, Shape, Turn, Work, allotted, gate_gradients, losses
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
-from headviz.pruning.options import IMPORTANCE, FasterOptions, FinetuneOptions, Round
+from headviz.pruning.options import IMPORTANCE, TRAINS, FasterOptions, FinetuneOptions, Round
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
 from headviz.storage.store import Store
@@ -430,11 +430,12 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
         (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
     base = tiny_folder(tmp_path / "base", labels=("entailment", "neutral", "contradiction"))
     task = ["--task", "custom", "--data", tmp_path, "--text-columns", "one,two", "--label-column", "label"]
-    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8, "--retrain", "--epochs", 1]
+    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8, "--retrain", "--epochs", 4]
     words += ["--faster", 2, "--json", "--out"]
     status, out, err = call(capsys, *words, tmp_path / "whole")
     assert status == 0, err
     whole = json.loads(out)
+    monkeypatch.setattr("headviz.commands.faster.MEASURED", 0.0)
     trained, real = [], faster.fine_tune
 
     def stopped(*args, **how):
@@ -448,6 +449,7 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
         status, _, err = call(capsys, *words, tmp_path / "parts")
     assert status != 0
     assert "the same command goes on" in err
+    assert err.count("2 rounds of training take about") == 1
     status, _, err = call(capsys, *words[:-3], 3, "--json", "--out", tmp_path / "parts")
     assert status == 2
     assert "another search" in err
@@ -472,13 +474,18 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
             raise KeyboardInterrupt
         return real(small, train, options, *args, **how)
 
+    seen = []
+
     def work(folder):
-        return Work(clf, data, FasterOptions(batch=2, length=8, retrain=options), folder=folder)
+        faster_options = FasterOptions(batch=2, length=8, retrain=options)
+        return Work(clf, data, faster_options, folder=folder, progress=lambda *report: seen.append(report))
 
     monkeypatch.setattr(faster, "fine_tune", counted)
     stop = 0
     whole, _, rates = work(None).built(shape, step, "whole")
     assert [row["rate"] for row in rates] == pytest.approx([1e-4, 3e-4, 1e-3])
+    clock = [(done, total) for phase, done, total in seen if phase == TRAINS]
+    assert clock == [(done, 13) for done in range(1, 14)]  # three trials of two updates, then the training of seven
     best = min(rates, key=lambda row: row["distance"])
     assert tried.pop() == best["rate"]
     tried.clear()

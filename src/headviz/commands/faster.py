@@ -7,19 +7,21 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..display.figures.speed import decision, faster_table, learning_rates, tried_table
+from ..display.numbers import span
 from ..display.table import Column, Table
 from ..engine import Checkpoints, Execution, Workplace, restored, run_here
 from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
-from ..progress import note_above, phase_bar
-from ..pruning.options import GIVEN_RATE, TARGETS, FinetuneOptions, SearchOptions
+from ..progress import MEASURED, PhaseProgress, note_above, phase_bar
+from ..pruning.options import GIVEN_RATE, TARGETS, TRAINS, FinetuneOptions, Round, SearchOptions
 from ..pruning.training_folder import removal
 from ..runs.jobs import Loaded
 from ..runs.jobs.faster import FasterJob, FasterSpec
@@ -163,10 +165,11 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     state, _ = restored(job, checkpoints)
     execution, began, built = Execution(job, checkpoints, state), time.monotonic(), dict.fromkeys(state["build"])
     before = len(built)
+    trained, way_left = job.spec.finetune is not None, [step for n, (_, step, _) in way.items() if n not in built]
     try:
-        with phase_bar("--samples N scores fewer examples, --limit N takes fewer for training.") as bar:
-            for now in run_here(execution, workplace, bar):
-                if len(now["build"]) > len(built) and job.spec.finetune is not None:
+        with phase_bar(None if trained else "--samples N scores fewer examples.") as bar:
+            for now in run_here(execution, workplace, _with_estimate(bar, way_left) if trained else bar):
+                if len(now["build"]) > len(built) and trained:
                     built = dict.fromkeys(now["build"])
                     done = sum(way[n][1].work for n in list(built)[before:])
                     left = sum(step.work for n, (_, step, _) in way.items() if n not in built)
@@ -174,11 +177,34 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
                         minutes = (time.monotonic() - began) / done * left / 60
                         note_above(f"headviz: {len(built)} of {len(way)} rounds, about {minutes:.0f} minutes left")
     except (Cancelled, KeyboardInterrupt):
-        if job.spec.finetune is not None:
+        if trained:
             warn(f"the same command goes on from {place}; {removal(place)} removes what is there")
         raise
     outcome = execution.finish(place)
     return [step for _, step in sorted(job.steps(execution.state).items())], outcome
+
+
+def _with_estimate(bar: PhaseProgress, left: Sequence[Round]) -> PhaseProgress:
+    """The same bar, and early in the first round's training a line on how long all trainings take."""
+    clock: tuple[float, int] | None = None
+    said = not left
+
+    def report(phase: str, done: int, total: int) -> None:
+        nonlocal clock, said
+        bar(phase, done, total)
+        if said or phase != TRAINS:
+            return
+        clock = clock or (time.monotonic(), done)
+        spent = time.monotonic() - clock[0]
+        if spent >= MEASURED and done > clock[1]:
+            said = True
+            seconds = spent / (done - clock[1]) * (total - done) * sum(r.work for r in left) / left[0].work
+            note_above(
+                f"headviz: {len(left)} rounds of training take about {span(seconds)}, less where one stops early. "
+                "--limit N trains on fewer examples, --epochs N for a shorter time."
+            )
+
+    return report
 
 
 def show(result: dict[str, Any]) -> str:

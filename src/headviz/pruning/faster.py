@@ -34,7 +34,7 @@ from ..models.feed_forward import neurons, outer_map, require_neurons, smaller
 from ..models.network import require_model
 from ..models.onnx import Session
 from ..models.pruning import require_prunable
-from ..progress import Cancel, PhaseProgress, of_phase, stop_if, tracked
+from ..progress import Cancel, PhaseProgress, after, of_phase, stop_if, tracked
 from ..results import Result, plain
 from ..scores.gradients import moves, summed_loss
 from ..storage.store import Store, store_for
@@ -57,6 +57,7 @@ from .options import (
     ONNX_INT8,
     TARGETS,
     TORCH,
+    TRAINS,
     FasterOptions,
     FinetuneOptions,
     Round,
@@ -712,14 +713,19 @@ class Work:
             return small, error, rates
         if step is not None:
             options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
+        progress = of_phase(self.progress, TRAINS)
         if self.options.rate == AUTO and watched is not None:
-            rates = self._rates(small, options, watched, rest, name)
+            short = _trial(options, len(rest))
+            tried = len(FACTORS) * updates_of(short, len(rest))
+            total = tried + updates_of(options, len(rest))  # trials and training have one clock
+            rates = self._rates(small, short, watched, rest, name, total)
+            progress = after(progress, tried, total)
             if held := [row for row in rates if row["distance"] is not None]:
                 options = dataclasses.replace(options, learning_rate=min(held, key=itemgetter("distance"))["rate"])
         if watched is not None and options.early_stopping is None:
             options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
-        trained = self._trained(small, rest, options, watched, place)
+        trained = self._trained(small, rest, options, progress, watched, place)
         if watched is not None:  # a training that leads farther from the whole model is not taken
             trained = min((trained, small), key=lambda one: self._near_whole(one, watched)["distance"])
             rates = tuple(
@@ -735,6 +741,7 @@ class Work:
         small: Classifier,
         data: Dataset,
         options: FinetuneOptions,
+        progress: Progress | None,
         watched: Dataset | None = None,
         place: Path | None = None,
     ) -> Classifier:
@@ -748,23 +755,24 @@ class Work:
             label_order=self.label_order,
             teacher=Teacher(self.clf),
             folder=place,
-            progress=of_phase(self.progress, "training"),
+            progress=progress,
             cancel=self.cancel,
         ).classifier
 
     def _rates(
-        self, small: Classifier, options: FinetuneOptions, watched: Dataset, data: Dataset, name: str
+        self, small: Classifier, short: FinetuneOptions, watched: Dataset, data: Dataset, name: str, total: int
     ) -> tuple[dict[str, Any], ...]:
         """How far from the whole model's answers a short training with each learning rate leaves those to examples
-        that are not trained on; None where the training diverged. What a stopped run has tried is not tried again."""
-        whole = updates_of(options, len(data))
-        share = min(1.0, max(TRIAL, LEAST_TRIAL / whole))
-        short = dataclasses.replace(options, epochs=options.epochs * share, early_stopping=None)
+        that are not trained on; None where the training diverged. What a stopped run has tried is not tried again.
+        The trials are the first of ``total`` updates."""
+        updates = updates_of(short, len(data))
         kept = self._tried_rates(name) if self.folder is not None and name else None
         rows = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
-        for rate in [options.learning_rate * factor for factor in FACTORS[len(rows) :]]:
+        for factor in FACTORS[len(rows) :]:
+            rate = short.learning_rate * factor
+            progress = after(of_phase(self.progress, TRAINS), len(rows) * updates, total)
             try:
-                trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate))
+                trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate), progress)
                 rows.append({"rate": rate, **self._near_whole(trained, watched)})
             except Diverged:
                 rows.append({"rate": rate, "distance": None, "agreement": None})
@@ -873,6 +881,12 @@ class Work:
             return first, None, {}
         classes = {name: change(own, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
         return first, change(PROBABILITIES, "neg_calibration_error"), classes
+
+
+def _trial(options: FinetuneOptions, examples: int) -> FinetuneOptions:
+    """The short training that a learning rate is tried on."""
+    share = min(1.0, max(TRIAL, LEAST_TRIAL / updates_of(options, examples)))
+    return dataclasses.replace(options, epochs=options.epochs * share, early_stopping=None)
 
 
 def _agreement(before: Evaluation, after: Evaluation) -> float | None:

@@ -175,6 +175,7 @@ class FasterOptions(SearchOptions):
     retrain: FinetuneOptions | None = option(None, "train the smaller model on the whole of the data", flag="")
 
 
+TRAINS = "training"  # the phase in which a round trains, trials of learning rates included
 SHORT = 1 / 3  # of the epochs of a target, in a round that only leads to one
 RATIO = 1.5  # of the speeds of two rounds with training, at most
 
