@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,7 @@ def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: 
     app = app.number_input(key="fast_length").set_value(12).run()
     press(app, "fast_plan", new_box=True)
     assert not list(app.error), [e.value for e in app.error]
+    assert re.search(r"The trainings take about \d", said(app))
     press(app, "fast_start", new_box=True)
     (record,) = Registry().records()
     trained = FinetuneOptions.from_dict(record.spec["finetune"])

@@ -430,12 +430,12 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
         (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
     base = tiny_folder(tmp_path / "base", labels=("entailment", "neutral", "contradiction"))
     task = ["--task", "custom", "--data", tmp_path, "--text-columns", "one,two", "--label-column", "label"]
-    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8, "--retrain", "--epochs", 4]
+    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8, "--retrain", "--epochs", 1]
     words += ["--faster", 2, "--json", "--out"]
     status, out, err = call(capsys, *words, tmp_path / "whole")
     assert status == 0, err
     whole = json.loads(out)
-    monkeypatch.setattr("headviz.commands.faster.MEASURED", 0.0)
+    monkeypatch.setattr("headviz.progress.LONG", 0.0)
     trained, real = [], faster.fine_tune
 
     def stopped(*args, **how):
@@ -449,7 +449,7 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
         status, _, err = call(capsys, *words, tmp_path / "parts")
     assert status != 0
     assert "the same command goes on" in err
-    assert err.count("2 rounds of training take about") == 1
+    assert "note: training in 2 rounds takes about" in err
     status, _, err = call(capsys, *words[:-3], 3, "--json", "--out", tmp_path / "parts")
     assert status == 2
     assert "another search" in err

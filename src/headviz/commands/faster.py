@@ -11,17 +11,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..display.figures.speed import decision, faster_table, learning_rates, tried_table
-from ..display.numbers import span
 from ..display.table import Column, Table
 from ..engine import Checkpoints, Execution, Workplace, restored, run_here
 from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
-from ..progress import MEASURED, PhaseProgress, note_above, phase_bar
-from ..pruning.options import GIVEN_RATE, TARGETS, TRAINS, FinetuneOptions, Round, SearchOptions
+from ..progress import long_work, note_above, phase_bar
+from ..pruning.options import GIVEN_RATE, TARGETS, FinetuneOptions, Round, SearchOptions
 from ..pruning.training_folder import removal
 from ..runs.jobs import Loaded
 from ..runs.jobs.faster import FasterJob, FasterSpec
@@ -31,6 +30,9 @@ from ..storage.writing import replace_file
 from ..tasks import chosen_on
 from .common import NO_CACHE, add_task, fewer_pieces, load_data, load_model, pieces_of, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
+
+if TYPE_CHECKING:
+    from ..pruning.faster import Work
 
 OUT = "--out"
 OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "batch_seconds")  # of a run's step alone
@@ -165,10 +167,12 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     state, _ = restored(job, checkpoints)
     execution, began, built = Execution(job, checkpoints, state), time.monotonic(), dict.fromkeys(state["build"])
     before = len(built)
-    trained, way_left = job.spec.finetune is not None, [step for n, (_, step, _) in way.items() if n not in built]
+    trained = job.spec.finetune is not None
     try:
+        if trained:
+            _warn_of_time(workplace.loaded().made, [step for n, (_, step, _) in way.items() if n not in built])
         with phase_bar(None if trained else "--samples N scores fewer examples.") as bar:
-            for now in run_here(execution, workplace, _with_estimate(bar, way_left) if trained else bar):
+            for now in run_here(execution, workplace, bar):
                 if len(now["build"]) > len(built) and trained:
                     built = dict.fromkeys(now["build"])
                     done = sum(way[n][1].work for n in list(built)[before:])
@@ -184,27 +188,12 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     return [step for _, step in sorted(job.steps(execution.state).items())], outcome
 
 
-def _with_estimate(bar: PhaseProgress, left: Sequence[Round]) -> PhaseProgress:
-    """The same bar, and early in the first round's training a line on how long all trainings take."""
-    clock: tuple[float, int] | None = None
-    said = not left
-
-    def report(phase: str, done: int, total: int) -> None:
-        nonlocal clock, said
-        bar(phase, done, total)
-        if said or phase != TRAINS:
-            return
-        clock = clock or (time.monotonic(), done)
-        spent = time.monotonic() - clock[0]
-        if spent >= MEASURED and done > clock[1]:
-            said = True
-            seconds = spent / (done - clock[1]) * (total - done) * sum(r.work for r in left) / left[0].work
-            note_above(
-                f"headviz: {len(left)} rounds of training take about {span(seconds)}, less where one stops early. "
-                "--limit N trains on fewer examples, --epochs N for a shorter time."
-            )
-
-    return report
+def _warn_of_time(work: Work, left: Sequence[Round]) -> None:
+    """Where the trainings of these rounds take long, a line that says how long."""
+    several = f"training in {len(left)} rounds" if len(left) > 1 else "training"
+    shorter = "--limit N takes fewer examples, --epochs N trains for a shorter time."
+    if line := long_work(several, work.training_seconds(left), shorter):
+        note_above(f"headviz: note: {line}")
 
 
 def show(result: dict[str, Any]) -> str:

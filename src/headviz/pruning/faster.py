@@ -44,12 +44,13 @@ from ..tasks.dataset import require_dataset
 from ..tasks.sampling import limited
 from .algorithms import NOTHING
 from .export import FILE, RuntimeTimer, answers, require_in_runtime, write_onnx
-from .finetuning import fine_tune
+from .finetuning import fine_tune, seconds_of
 from .latency import Speed, Table, Timer, fewest_heads, kept_table, measured
 from .options import (
     AUTO,
     BEST,
     BOTH,
+    FULL_TRAINING,
     GOLD,
     HEADS_ONLY,
     IMPORTANCE,
@@ -735,6 +736,19 @@ class Work:
             remove_training(place)
             self._tried_rates(name).unlink(missing_ok=True)
         return trained, error, rates
+
+    def training_seconds(self, way: Sequence[Round]) -> float:
+        """How long the trainings of these rounds take, from a few updates of the whole model."""
+        options, n = self.options.retrain, len(self._watched[1])
+        assert options is not None
+        tries = self.options.rate == AUTO and self._watched[0] is not None
+        one = seconds_of(self.clf, self._watched[1], options, self.options.seed, self.label_order, self.cancel)
+        seconds = 0.0
+        for step in way:
+            of_round = dataclasses.replace(options, epochs=options.epochs * step.epochs)
+            tried = len(FACTORS) * updates_of(_trial(of_round, n), n) / updates_of(of_round, n) if tries else 0.0
+            seconds += one * step.work / FULL_TRAINING * (1 + tried)
+        return seconds
 
     def _trained(
         self,

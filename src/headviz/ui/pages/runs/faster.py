@@ -20,7 +20,7 @@ from ....display.figures.speed import (
     step_name,
     tried_table,
 )
-from ....display.numbers import number
+from ....display.numbers import number, span
 from ....display.sentences import points_changed
 from ....errors import UserError
 from ....evaluation.verdict import excluded
@@ -41,6 +41,7 @@ from .. import analyses
 from . import models, plans
 
 if TYPE_CHECKING:
+    from ....progress import Cancel
     from ....runs.reading import RunView
     from ....runs.record import RunRecord
 
@@ -71,7 +72,7 @@ def form(view: View) -> None:
     except UserError as wrong:
         refused(wrong)
         return
-    ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec))
+    ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec, c))
     if ready is not None:
         (device, note), place = ready
         st.caption(plain(note))
@@ -107,18 +108,21 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
     return spec
 
 
-def _check(spec: dict[str, Any]) -> tuple[str, str]:
+def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
     """Refuse what cannot work before a run is written down; the device, and a line for the user."""
-    from ....pruning.faster import require_possible
-    from ....pruning.latency import Timer
+    from ....pruning.faster import Work, require_possible
 
     job = make(spec)
     clf = job.spec.classifier()
     require_possible(clf, job.spec.options)
-    Timer(clf, job.spec.batch, job.spec.length)
+    train, dev = job.spec.splits
+    work = Work(clf, train, job.spec.options, dev, job.spec.label_order, cancel=cancel)
     many = len(job.spec.names)
-    work = f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."
-    return device_name(clf.device), f"{work} {chosen_on(*job.spec.splits)}".strip()
+    says = [f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."]
+    if job.spec.finetune is not None:
+        seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])
+        says.append(f"The trainings take about {span(seconds)}, less where one stops early.")
+    return device_name(clf.device), " ".join(filter(None, [*says, chosen_on(train, dev)]))
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
