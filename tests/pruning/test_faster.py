@@ -16,7 +16,9 @@ from headviz.heads import in_order
 from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import faster, latency
 from headviz.pruning import search as s
-from headviz.pruning.faster import Choices, Search, Shape, Turn, Work, allotted, gate_gradients, losses
+from headviz.pruning.faster import FasterSteps
+from headviz.pruning.faster_search import Choices, Search, Shape, Turn, allotted, losses
+from headviz.pruning.gate_gradients import SOFT, gate_gradients
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
 from headviz.pruning.options import IMPORTANCE, TRAINS, FasterOptions, FinetuneOptions, Round
 from headviz.pruning.reconstruction import moments, text_layers
@@ -200,7 +202,7 @@ def test_tuned_neurons_are_the_least_squares_of_numpy():
 
 @pytest.mark.parametrize("repair", ["tune", "refit"])
 def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf, repair):
-    work = Work(clf, DATA, FasterOptions(batch=2, length=8, repair=repair))
+    work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, repair=repair))
     shape = Shape(clf.full_mask.without([(0, 0), (1, 1)]), (tuple(range(40)), tuple(range(30)), ()))
     small, error, _ = work.built(shape)
     assert error["after"] <= error["before"]
@@ -478,7 +480,7 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
 
     def work(folder):
         faster_options = FasterOptions(batch=2, length=8, retrain=options)
-        return Work(clf, data, faster_options, folder=folder, progress=lambda *report: seen.append(report))
+        return FasterSteps(clf, data, faster_options, folder=folder, progress=lambda *report: seen.append(report))
 
     monkeypatch.setattr(faster, "fine_tune", counted)
     stop = 0
@@ -509,7 +511,7 @@ def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
         shuffled = data.subset(np.random.default_rng(1).permutation(len(data)))
         drawn = []
         for one in (data, shuffled):
-            watched, rest = Work(clf, one, FasterOptions(batch=2, length=8))._watched
+            watched, rest = FasterSteps(clf, one, FasterOptions(batch=2, length=8))._watched
             assert 6 <= len(watched) <= 24
             assert not set(watched.texts) & set(rest.texts)
             drawn.append(set(watched.texts))
@@ -526,7 +528,7 @@ def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_TRIAL", 3)
     monkeypatch.setattr(faster, "FACTORS", (1.0, 1e39))
     retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-4, max_grad_norm=1e30)
-    work = Work(clf, make_data(60), FasterOptions(batch=2, length=8, retrain=retrain))
+    work = FasterSteps(clf, make_data(60), FasterOptions(batch=2, length=8, retrain=retrain))
     _, _, rates = work.built(Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3))
     assert rates[0]["distance"] > 0
     assert rates[1]["distance"] is None
@@ -538,7 +540,7 @@ def test_a_later_round_is_repaired_towards_the_whole_model(clf):
     with torch.no_grad():
         for weight in start.model.parameters():
             weight.add_(0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
-    work = Work(clf, DATA, FasterOptions(batch=2, length=8))
+    work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8))
     work.begin(start)
     shape = Shape(start.present.without([(1, 1)]), (tuple(range(60)),) * 3)
     wanted = torch.tensor(headviz.evaluate(clf, DATA).logits)
@@ -554,8 +556,8 @@ def test_a_training_that_makes_it_worse_is_not_taken(clf, monkeypatch):
     retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=0.5)
     options = FasterOptions(batch=2, length=8, rate="given", retrain=retrain)
     shape = Shape(clf.full_mask.without([(0, 0)]), (tuple(range(60)),) * 3)
-    trained = Work(clf, make_data(60), options).built(shape)[0]
-    plain = Work(clf, make_data(60), dataclasses.replace(options, retrain=None)).built(shape)[0]
+    trained = FasterSteps(clf, make_data(60), options).built(shape)[0]
+    plain = FasterSteps(clf, make_data(60), dataclasses.replace(options, retrain=None)).built(shape)[0]
     assert trained.digest == plain.digest
 
 
@@ -592,7 +594,7 @@ def test_other_worths_are_derivatives_written_out(clf, importance):
             else:
                 noise = np.random.default_rng(zlib.crc32(str(e.ids).encode())).standard_normal(logits.shape[1:])
                 wanted = logits.detach() + torch.tensor(noise, dtype=torch.float32)
-                lost = clf.answer.imitated(logits, wanted, faster.SOFT)
+                lost = clf.answer.imitated(logits, wanted, SOFT)
             slopes = torch.autograd.grad(lost, [*heads, *gates])
         for hook in hooks:
             hook.remove()
@@ -621,7 +623,7 @@ def test_means_are_those_of_the_tokens_that_the_loss_depends_on(clf):
 def test_biases_take_up_the_mean_of_what_goes(clf):
     """In the first layer, whose inputs stay: there the mean of its result does not move."""
     shape = Shape(clf.full_mask.without([(0, 0), (0, 2)]), (tuple(range(64)),) * 3)
-    work = Work(clf, DATA, FasterOptions(batch=2, length=8, repair="bias"))
+    work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, repair="bias"))
     small, error, _ = work.built(shape)
     assert error is None
 
@@ -640,7 +642,9 @@ def test_biases_take_up_the_mean_of_what_goes(clf):
 def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_CHECKED", 4)
     data = make_data(60)
-    work = Work(clf, data, FasterOptions(batch=2, length=8, samples=24), table=timed_table(clf, Clock(clf, 2, 8)))
+    work = FasterSteps(
+        clf, data, FasterOptions(batch=2, length=8, samples=24), table=timed_table(clf, Clock(clf, 2, 8))
+    )
     work.timer = Clock(clf, 2, 8)
     choice = work.choose(1.6, "both")
     assert choice.tried[0]["importance"] == "labels"
@@ -669,12 +673,12 @@ def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch)
     monkeypatch.setattr(export, "export_onnx", lambda one, *rest: written.append(rest[0]) or real(one, *rest))
     monkeypatch.setattr(latency, "POINTS", 3)
     monkeypatch.setattr(export, "SESSIONS", 2)
-    table = Work(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).table
+    table = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).table
     assert "ONNX Runtime" in table.device
     assert table.device.endswith("int8") == (runtime == "onnx-int8")
     assert table.whole > 0
     assert len(written) == 6  # three sizes of heads, two more of neurons, and nothing of both
-    timer = Work(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).timer
+    timer = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).timer
     other = tiny_classifier(seed=7)
     assert timer(clf) > 0
     assert timer(other) > 0

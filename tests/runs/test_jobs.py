@@ -15,8 +15,8 @@ from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
 from headviz.models.source import Source
 from headviz.pruning import ALGORITHMS, faster
-from headviz.pruning.faster import Turn
-from headviz.pruning.latency import Table
+from headviz.pruning.faster_search import Turn
+from headviz.pruning.latency import TimeTable
 from headviz.runs import reading, service
 from headviz.runs.kinds import RUNS, make_job
 from support.marks import all_in_ci, some_in_ci
@@ -204,7 +204,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
             kept = now
     assert len(kept) > 1
     again = job.load(tmp_path).made
-    again.table = Table.from_dict(state["table"])
+    again.table = TimeTable.from_dict(state["table"])
     turns = [Turn.from_dict(t) for t in kept]
     result, _ = again.search("both", turns[0].choice).best(1.5, turns)
     assert result.to_dict() == state["find"]["both-1.5"]

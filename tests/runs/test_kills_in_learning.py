@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import headviz
-from headviz.pruning.faster import Turn, Work
-from headviz.pruning.latency import Table
+from headviz.pruning.faster import FasterSteps
+from headviz.pruning.faster_search import Turn
+from headviz.pruning.latency import TimeTable
 from headviz.runs import service
 from headviz.runs.files import RunFiles
 from headviz.runs.jobs.faster import FasterSpec
@@ -99,7 +100,9 @@ def test_a_search_for_speed_goes_on_from_what_was_timed(registry, tmp_path):
     for name, turns in before["turn"].items():
         assert after["turn"][name][: len(turns)] == turns
     check = FasterSpec(**spec)
-    work = Work(check.classifier(), check.dataset("train", None), check.options, table=Table.from_dict(after["table"]))
+    work = FasterSteps(
+        check.classifier(), check.dataset("train", None), check.options, table=TimeTable.from_dict(after["table"])
+    )
     for name, step in after["build"].items():
         if step["speedup"] is None:
             continue

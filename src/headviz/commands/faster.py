@@ -32,7 +32,7 @@ from .common import NO_CACHE, add_task, fewer_pieces, load_data, load_model, pie
 from .finetune import add_training, training_options
 
 if TYPE_CHECKING:
-    from ..pruning.faster import Work
+    from ..pruning.faster import FasterSteps
 
 OUT = "--out"
 OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "batch_seconds")  # of a run's step alone
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 
     from ..models.loading import load
     from ..models.saving import Measured
-    from ..pruning.faster import Work, require_possible
+    from ..pruning.faster import FasterSteps, require_possible
 
     clf, words = fewer_pieces(args, load_model(args, dev))
     if shared := chosen_on(train, dev):
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         **from_flags(args, SearchOptions),
     )
     require_possible(clf, spec.options)
-    work = Work(clf, train, spec.options, dev, args.label_order, store=store_for(not args.no_cache))
+    work = FasterSteps(clf, train, spec.options, dev, args.label_order, store=store_for(not args.no_cache))
     with ExitStack() as stack:
         if retrain is None:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headviz-faster-")))
@@ -188,7 +188,7 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     return [step for _, step in sorted(job.steps(execution.state).items())], outcome
 
 
-def _warn_of_time(work: Work, left: Sequence[Round]) -> None:
+def _warn_of_time(work: FasterSteps, left: Sequence[Round]) -> None:
     """Where the trainings of these rounds take long, a line that says how long."""
     several = f"training in {len(left)} rounds" if len(left) > 1 else "training"
     shorter = "--limit N takes fewer examples, --epochs N trains for a shorter time."

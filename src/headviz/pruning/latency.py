@@ -37,7 +37,7 @@ RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Table(Result):
+class TimeTable(Result):
     """Seconds of one batch: those of all heads and neurons removed, and what a layer's heads and neurons add."""
 
     batch: int
@@ -53,7 +53,7 @@ class Table(Result):
     neurons: tuple[float, ...]
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Table:
+    def from_dict(cls, record: dict[str, Any]) -> TimeTable:
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         return cls(**values)
 
@@ -107,7 +107,9 @@ class Timer:
         return now() - start
 
 
-def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None, cancel: Cancel | None = None) -> Table:
+def timed_table(
+    clf: Classifier, timer: Timer, progress: Progress | None = None, cancel: Cancel | None = None
+) -> TimeTable:
     """Time the model with all its layers cut to one size, for several sizes, each in pairs with the whole model."""
     there = neurons(clf)
     least = fewest_heads(clf)
@@ -134,7 +136,7 @@ def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None,
     best = times * whole
     heads, rest = best[: len(head_sizes)], best[len(head_sizes) :]
     feed = np.append(rest[:-1], heads[-1])
-    return Table(
+    return TimeTable(
         timer.batch,
         timer.length,
         timer.where,
@@ -155,7 +157,7 @@ def kept_table(
     store: Store | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-) -> Table:
+) -> TimeTable:
     """The same; taken from the store if a model of this shape was timed on this machine before."""
     if store is None:
         return timed_table(clf, timer, progress, cancel)
@@ -175,7 +177,7 @@ def kept_table(
         versions=[__version__, torch.__version__, *timer.versions],
     )
     if (entry := store.get(key)) is not None:
-        return Table.from_dict(json.loads(entry.words["table"]))
+        return TimeTable.from_dict(json.loads(entry.words["table"]))
     table = timed_table(clf, timer, progress, cancel)
     store.put(key, {}, {"table": table.to_json()})
     return table

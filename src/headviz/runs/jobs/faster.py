@@ -25,7 +25,8 @@ from ...tasks import chosen_on
 from . import Loaded, SourcesJob
 
 if TYPE_CHECKING:
-    from ...pruning.faster import Turn, Work
+    from ...pruning.faster import FasterSteps
+    from ...pruning.faster_search import Turn
     from ...tasks import Dataset
 
 TABLE, TURN, FIND, BUILD, START = "table", "turn", "find", "build", "start"
@@ -127,28 +128,28 @@ class FasterJob(SourcesJob):
 
     def load(self, folder: Path) -> Loaded:
         """With the gradients."""
-        from ...pruning.faster import Work, require_possible
+        from ...pruning.faster import FasterSteps, require_possible
 
         spec = self.spec
         clf = spec.classifier()
         require_possible(clf, spec.options)
         train, dev = spec.splits
-        work = Work(clf, train, spec.options, dev, spec.label_order)
+        work = FasterSteps(clf, train, spec.options, dev, spec.label_order)
         return Loaded(work.clf, tuple(work.read), work)
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...pruning.faster import Choice, Shape, Turn
-        from ...pruning.latency import Table
+        from ...pruning.faster_search import Choice, Shape, Turn
+        from ...pruning.latency import TimeTable
 
         begun, request = time.perf_counter(), json.loads(parcel)
-        work: Work = tools.loaded.made
+        work: FasterSteps = tools.loaded.made
         work.progress, work.cancel = tools.progress, tools.cancel
         what, name, _ = _parts(piece)
         if what == TABLE:
             shared = chosen_on(*work.read)
             notes = [shared] if shared else []
             return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
-        work.table, work.folder = Table.from_dict(request[TABLE]), tools.folder
+        work.table, work.folder = TimeTable.from_dict(request[TABLE]), tools.folder
         self._begin(work, tools.folder, request[START])
         remove, step, _ = self.spec.rounds[name]
         turns = [Turn.from_dict(turn) for turn in request[TURN]]
@@ -169,7 +170,7 @@ class FasterJob(SourcesJob):
         about = {"target": step.speed, "remove": remove, "seconds": time.perf_counter() - begun}
         return json.dumps({"sparsity": None, "mask": None, **record, **about}, allow_nan=False).encode()
 
-    def _begin(self, work: Work, folder: Path, start: str) -> None:
+    def _begin(self, work: FasterSteps, folder: Path, start: str) -> None:
         """Let the work cut the model that a round begins with."""
         place = str(folder / start)
         if start and work.start.name != place:
@@ -215,7 +216,7 @@ def _turns(state: State, name: str) -> list[dict[str, Any]]:
     return turns
 
 
-def _turn(work: Work, remove: str, target: float, before: Sequence[Turn]) -> dict[str, Any]:
+def _turn(work: FasterSteps, remove: str, target: float, before: Sequence[Turn]) -> dict[str, Any]:
     """One turn of a search, if one is needed, and the shape once no more is."""
     turns = [*before]
     shape: dict[str, Any] | None = None

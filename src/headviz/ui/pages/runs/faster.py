@@ -110,13 +110,13 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
 
 def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
     """Refuse what cannot work before a run is written down; the device, and a line for the user."""
-    from ....pruning.faster import Work, require_possible
+    from ....pruning.faster import FasterSteps, require_possible
 
     job = make(spec)
     clf = job.spec.classifier()
     require_possible(clf, job.spec.options)
     train, dev = job.spec.splits
-    work = Work(clf, train, job.spec.options, dev, job.spec.label_order, cancel=cancel)
+    work = FasterSteps(clf, train, job.spec.options, dev, job.spec.label_order, cancel=cancel)
     many = len(job.spec.names)
     says = [f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."]
     if job.spec.finetune is not None:
