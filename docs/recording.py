@@ -3,8 +3,8 @@
     headviz serve --headless &
     python docs/recording.py --out docs/pictures/start.webp
 
-A browser plays the demonstration as a visitor does: a click on the first step, *Next* three times, then two sentences
-are typed. Waiting is cut short; nothing else is changed. Needs playwright, Chromium (``CHROMIUM`` names its path) and
+A browser does what a visitor does: an example, a click on one head, the demonstration's steps on two fifths of the heads
+and on a sentence of one's own, which is typed. Waiting is cut short; nothing else is changed. Needs playwright, Chromium (``CHROMIUM`` names its path) and
 Pillow. A file of more than 2 MB is refused.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 SIZE = (1160, 800)  # of the page; the picture is 1,000 pixels wide
 LARGEST = 2_000_000  # bytes
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+HEAD, EXAMPLE = "L4·H10", "The dog is not sleeping."
 OWN = ("The cat never slept.", "The cat slept.")
 # an arrow that shows where the visitor's pointer is; it ripples at a click
 POINTER = """() => {
@@ -74,6 +75,8 @@ class Film:
 
     def click(self, target: Any) -> None:
         """Go there along a line, slow at both ends, and click."""
+        target.scroll_into_view_if_needed()
+        self.take(0.3)
         box = target.bounding_box()
         there = (box["x"] + min(box["width"] * 0.6, 130), box["y"] + box["height"] * 0.55)
         for i in range(1, 11):
@@ -107,21 +110,26 @@ class Film:
 
 
 def play(film: Film, address: str) -> None:
-    """Five clicks and two sentences."""
+    """Four clicks and two sentences."""
     tab = film.tab
     tab.goto(f"{address}/?model=demo")
-    steps = tab.locator(".st-key-chips_story").get_by_role("button")
-    steps.first.wait_for()
+    head = tab.locator(f".st-key-board_cost .cell[aria-label^='{HEAD},']")
+    head.wait_for()
     tab.evaluate(POINTER)
     film.point(film.at)
     film.rest()
     film.frames = film.frames[-1:]  # it begins with the page that has come to rest
-    film.hold(2.0)
-    film.click(steps.first)
-    for seconds in (2.8, 1.6, 2.0):
-        film.rest()
-        film.hold(seconds)
-        film.click(tab.locator(".st-key-story_next button"))
+    film.hold(1.6)
+    film.click(tab.get_by_role("button", name=EXAMPLE).first)
+    film.rest()
+    film.hold(1.2)
+    film.click(head)
+    film.rest()
+    film.hold(3.0)
+    film.click(tab.locator(".st-key-chips_story").get_by_role("button").nth(2))
+    film.rest()
+    film.hold(2.6)
+    film.click(tab.locator(".st-key-story_next button"))
     film.rest()
     film.hold(1.0)
     for field, text in zip(("Premise", "Hypothesis"), OWN, strict=True):
