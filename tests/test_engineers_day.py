@@ -35,6 +35,7 @@ def trained(place: Path) -> tuple[Path, pd.DataFrame]:
     return place / "trained", rows
 
 
+@pytest.mark.slow
 def test_the_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, rows = trained(tmp_path)
     spec = importlib.util.spec_from_file_location("engineers_day", EXAMPLE)

@@ -24,6 +24,7 @@ def example() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_by_hand_the_masks_are_those_of_the_run(tmp_path: Path) -> None:
     given = context(tmp_path, score=None)
     chosen = plan("iterative", score="taylor", step=0.25, until=0.75)

@@ -121,6 +121,7 @@ def test_what_needs_no_model_takes_every_form(form: str, tmp_path: Path) -> None
         assert headviz.read_mask(headviz.write_mask(FORMS[form], tmp_path / "own.json"), 3, 4) == MASK
 
 
+@pytest.mark.slow
 def test_a_transfer_takes_masks_by_layer_and_tables() -> None:
     demo = {"model": "demo", "task": "demo", "dev_limit": 4, "device": "cpu"}
     mask = HeadMask.full(12, 12).without([(3, 5)])

@@ -161,6 +161,7 @@ def test_a_flag_with_a_wrong_value_is_refused(words: list[str], capsys: pytest.C
     assert words[0] in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_line_of_contributing_is_an_option_in_all_six_places(tmp_path: Path) -> None:
     """Flag, form, check, JSON, help and reference; the digest of a plan without it stays as it is."""
     from headviz.pruning import PruningPlan

@@ -47,6 +47,7 @@ def test_the_example_score_is_what_it_says() -> None:
     assert (result.stderr > 0).all()
 
 
+@pytest.mark.slow
 def test_the_example_metric_judges_any_task_and_its_own() -> None:
     plugins.load([EXAMPLES / "my_metric.py"])
     clf = headviz.load("demo", device="cpu")
@@ -74,6 +75,7 @@ def test_a_table_is_taken_as_exact_and_options_reach_the_function(tmp_path: Path
     assert np.isnan(result.stderr).all()
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_the_plugins_score(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +150,7 @@ def test_a_kind_of_answer_and_a_format_of_models_come_from_a_file(tmp_path: Path
         headviz.load_task("stars", data=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_task_and_a_family_of_files_work_at_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,6 +294,7 @@ def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_
         plugins.require(spec["plugins"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::headviz.plugins.PluginWarning")
 def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -307,6 +311,7 @@ def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
     assert "loss-spread" in scores.options
 
 
+@pytest.mark.slow
 def test_the_dashboard_offers_a_plugins_task_and_runs_its_analysis_on_a_model_of_its_family(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,6 +367,7 @@ SECTIONS = [Section("greeting", "Greeting", summary, report)]
 """
 
 
+@pytest.mark.slow
 def test_commands_pages_and_sections_come_through_the_door(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_every_public_thing_says_what_it_is() -> None:
     assert not [name for name, thing in PUBLIC.items() if not (inspect.getdoc(thing) or "").strip()]
 
 
+@pytest.mark.slow
 def test_what_generated_recipes_call_is_exported() -> None:
     """Recipes import ``headviz`` and, for runs, modules; every function they call is ``headviz.name``."""
     sources = [path.read_text(encoding="utf-8") for path in SRC.rglob("*.py")]

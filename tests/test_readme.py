@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 SITE = "https://headviz.github.io/headviz/"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_code() -> None:
     """In a process of its own: another test's plugins stay in the tables of this one."""
     program = str(ROOT / "docs/readme_tables.py")

@@ -106,6 +106,7 @@ RESULTS: dict[str, tuple[Callable[..., Any], int | None, set[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) -> None:
     make, rows, columns = RESULTS[name]
@@ -127,6 +128,7 @@ DRAWN: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_results_draw_themselves(name: str, given: tuple[Any, Any, Any]) -> None:
     assert DRAWN[name](*given).plot().to_dict()["data"]

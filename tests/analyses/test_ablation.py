@@ -179,6 +179,7 @@ def test_two_data_sets() -> None:
         cross_dataset(first, learnt(seed=3, spread=0.3))
 
 
+@pytest.mark.slow
 def test_interval_of_the_agreement_holds_where_a_few_heads_cost_most() -> None:
     """Fisher's interval of Pearson's r covers 40 % there."""
     draw = np.random.default_rng(0)
@@ -255,6 +256,7 @@ def resampled(draws: int) -> Evaluator:
     return headviz.evaluator_of(evaluator.clf, evaluator.data, ablation=donors, reference=evaluator.data)
 
 
+@pytest.mark.slow
 def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch) -> None:
     several = resampled(3)
     # every head may be in a pair, and every excess is told

@@ -59,6 +59,7 @@ def test_copies_stand_in_for_each_other(found: tuple[Evaluator, Interactions]) -
     assert sorted(order) == sorted(result.heads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind"),
     [*(("bert", kind) for kind in ("zero", "mean", "mean-by-place", "resample")), ("bart", "zero"), ("bart", "mean")],
@@ -101,6 +102,7 @@ def test_the_estimate_takes_the_logits_slope(family: str, kind: str) -> None:
         assert matrix[heads.index(a), heads.index(b)] == pytest.approx(expected, abs=3e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_model_in_half_precision(dtype: torch.dtype) -> None:
     evaluator = learnt(n=24)
@@ -122,6 +124,7 @@ def test_it_keeps_to_its_time_and_can_be_stopped() -> None:
         interactions(evaluator, samples=8, cancel=lambda: True)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_estimates_have_the_classes_of_all() -> None:
     """As many of each class would mix 38 examples of one share with exact pairs of another, and call them 64."""
     a, b = texts(106, 0)
@@ -162,6 +165,7 @@ def test_pairs_that_were_not_computed_count_as_tested() -> None:
     assert (row.low, row.high) == pytest.approx(tuple(p.confidence_interval()))
 
 
+@pytest.mark.slow
 def test_heads_that_do_nothing_do_not_interact_whatever_the_rounding() -> None:
     evaluator = learnt(layers=3, heads=4)
     clf = evaluator.clf

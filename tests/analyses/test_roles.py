@@ -53,6 +53,7 @@ def given(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
     monkeypatch.setattr(module, "_attention", lambda clf, members: [make(e, rng) for e in members])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     clf, sample = tiny_classifier(), data()
@@ -158,6 +159,7 @@ def test_a_head_that_looks_at_fixed_places_has_no_role_by_words(monkeypatch: pyt
     assert not {role.name for role in result.of(0, 0)} & {"same word", "same word across", "rare word"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_chance_is_the_mean_over_reorderings(name: str) -> None:
     relation = RELATIONS[NAMES.index(name)]

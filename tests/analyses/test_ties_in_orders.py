@@ -30,6 +30,7 @@ def drawn_masks(values: np.ndarray, counts: list[int], seed: int, draw: int) -> 
     return [GRID.without([divmod(i, 4) for i in order[:count]]) for count in counts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 5])
 def test_a_curve_is_the_mean_over_ten_drawn_orders(seed: int) -> None:
     evaluator = learnt(60)
@@ -111,6 +112,7 @@ def test_an_area_does_not_depend_on_the_numbers_of_the_layers(monkeypatch: pytes
     assert len(half.curves(full, np.arange(36.0).reshape(4, 9), None)) == 1
 
 
+@pytest.mark.slow
 def test_a_grade_has_its_ties_and_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading, "SEEDS", 3)
     one = learnt(100, wrong=0.05)

@@ -81,6 +81,7 @@ def test_batches_and_padding_do_not_matter(job: str, family: str) -> None:
     np.testing.assert_allclose(evaluator.evaluate(mask).logits, large, atol=1e-5)  # from states that were kept
 
 
+@pytest.mark.slow
 @each
 def test_conductance_is_captums(job: str, family: str) -> None:
     clf = model_of(job, family)
@@ -112,6 +113,7 @@ def test_conductance_is_captums(job: str, family: str) -> None:
     np.testing.assert_allclose(maps.attribution[layer], expected, atol=1e-5 * max(1.0, np.abs(expected).max()))
 
 
+@pytest.mark.slow
 @each_job
 @pytest.mark.parametrize("ablation", ["zero", "mean", "resample", "constant"])
 def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(job: str, ablation: str) -> None:
@@ -122,6 +124,7 @@ def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(job: str, abla
     np.testing.assert_allclose(full.logits, headviz.evaluate(clf, data).logits, atol=1e-5)
 
 
+@pytest.mark.slow
 @each_job
 def test_scores_do_not_depend_on_the_order_of_the_data(job: str) -> None:
     clf, data = model_of(job), data_of(job, 3)
@@ -147,6 +150,7 @@ def test_derivatives_by_gates_are_those_of_the_training_loss(job: str) -> None:
     assert result[1, 1] == pytest.approx((loss(1.01) - loss(0.99)) / 0.02, abs=2e-3)
 
 
+@pytest.mark.slow
 @each_job
 def test_the_metrics_of_an_ablation_are_those_of_evaluations(job: str) -> None:
     clf, data = model_of(job), data_of(job)
@@ -196,6 +200,7 @@ def test_heads_are_patched(job: str) -> None:
     np.testing.assert_allclose(same.logits, np.broadcast_to(same.from_logits, same.logits.shape), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["number", "vector"])
 def test_pairs_of_texts_with_other_numbers_are_patched(job: str) -> None:
     clf = model_of(job)

@@ -142,6 +142,7 @@ def test_an_interval_of_no_change_is_not_empty() -> None:
     assert low < 0 < high
 
 
+@pytest.mark.slow
 def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tiny_folder(tmp_path / "m", labels=NAMES, problem_type="multi_label_classification")
     data = folder(tmp_path / "a")

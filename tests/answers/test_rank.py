@@ -116,6 +116,7 @@ def test_queries_stay_whole(data: Dataset) -> None:
     assert len([1 for a, b in pairwise(order) if a != b]) == len(QUERIES) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["conductance-spearman", "taylor", "fisher", "gnorm", "hies", "ablation-loss"])
 def test_the_unit_of_a_scores_standard_error_is_the_query(data: Dataset, score: str) -> None:
     """A query whose passages come three times over tells no more than one whose passages come once."""
@@ -136,6 +137,7 @@ def test_the_cost_of_a_head_in_the_metric_is_a_mean_over_queries(data: Dataset) 
     assert costs.stderr[1, 2] == pytest.approx(lost.std(ddof=1) / np.sqrt(len(QUERIES)))
 
 
+@pytest.mark.slow
 def test_analyses_test_queries(data: Dataset) -> None:
     """As above: what two heads do together, what a head looks at, and what two heads cost beyond the sum."""
     clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
@@ -218,6 +220,7 @@ def test_without_heads_the_order_is_random(data: Dataset) -> None:
     assert result.metrics == pytest.approx(result.constant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.3])
 @pytest.mark.parametrize("queries", [30, 200])
 def test_intervals_hold_the_difference(share: float, queries: int) -> None:

@@ -167,6 +167,7 @@ def visits(monkeypatch):
     return counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["richardson", "trapezoid"])
 @pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
 def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, rule, off):
@@ -194,9 +195,10 @@ def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, r
 
 def test_points_that_find_no_room_are_computed_anew(clf, monkeypatch):
     """A budget for a point at a time has no room; several texts that share a pass keep nothing."""
+    monkeypatch.setattr("headviz.attribution.conductance.MAX_STEPS", 32)
     counted = visits(monkeypatch)
     small = one(clf, steps=4, tolerance=1e-9, budget=1)
-    assert sum(counted) == sum(n + 1 for n in (4, 8, 16, 32, 64, 128, 256, 512))
+    assert sum(counted) == sum(n + 1 for n in (4, 8, 16, 32))
     large = one(clf, steps=4, tolerance=1e-9)
     np.testing.assert_allclose(small.attribution, large.attribution, rtol=1e-4, atol=1e-7)
 

@@ -66,6 +66,7 @@ def oracle(clf: Any, model: Any, sender: HeadId, into: str) -> Any:
         return model(**one).logits[0].numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
 @pytest.mark.parametrize("into", ["answer", *INPUTS])
 def test_every_path_equals_hooks_on_the_plain_model(family: str, into: str) -> None:

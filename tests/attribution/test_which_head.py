@@ -122,6 +122,7 @@ def test_which_moves_can_be_stopped_and_needs_classes(clf: Any) -> None:
         which_moves(number, TEXT, None, mask)
 
 
+@pytest.mark.slow
 def test_several_labels_are_given_back_together() -> None:
     """The least set after which every label is decided as by the full model; with thresholds of one's own too."""
     model = tiny_model(layers=3, heads=4, spread=0.6, labels=("red", "cold", "wet"))

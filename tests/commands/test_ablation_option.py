@@ -26,6 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_custom(tmp_path_factory.mktemp("data"), train=40, dev=20)
 
 
+@pytest.mark.slow
 def test_the_three_commands_agree(capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path) -> None:
     given = ("--model", model, *custom(data))
     mean = call(capsys, "evaluate", *given, *OFF, "--ablation", "mean", "--reference", 12)
@@ -64,6 +65,7 @@ ON_TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ON_TEXTS)
 def test_texts_are_explained_with_the_mean_in_a_heads_place(
     command: str, capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path

@@ -25,6 +25,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_custom(tmp_path_factory.mktemp("data"), dev=30)
 
 
+@pytest.mark.slow
 def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     clf = headviz.load(model, device="cpu")
     result = call(capsys, "info", "--model", model, "--device", "cpu")
@@ -35,6 +36,7 @@ def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert result["parameters"] == sum(p.numel() for p in clf.model.parameters())
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_says_where_it_goes_on(
     capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +62,7 @@ def test_an_interrupted_training_says_where_it_goes_on(
     assert "goes on from the checkpoints in" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["--off", "--mask"])
 def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, data: Path, how: str) -> None:
     mask = headviz.HeadMask.full(12, 12).without([(3, 5), (7, 0)])
@@ -72,6 +75,7 @@ def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, 
     assert result["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path
 ) -> None:
@@ -89,6 +93,7 @@ def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     assert re.search(r"^Matthews correlation +1( +–){4}$", shown, re.MULTILINE), shown
 
 
+@pytest.mark.slow
 def test_evaluate_fast_shows_the_answer_as_it_grows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, data: Path
 ) -> None:
@@ -103,6 +108,7 @@ def test_evaluate_fast_shows_the_answer_as_it_grows(
         assert {**json.loads(out), "seconds": 0} == {**expected, "seconds": 0}
 
 
+@pytest.mark.slow
 def test_evaluate_tells_what_a_large_model_takes_before_it_starts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, data: Path
 ) -> None:
@@ -139,6 +145,7 @@ def test_evaluate_and_compare_with_every_head_on(capsys: pytest.CaptureFixture[s
     assert "heads that are off" in mistake(capsys, "evaluate", "--model", model, *custom(data), "--compare")
 
 
+@pytest.mark.slow
 def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     words = ("--off", "0.0,0.1,11.3", "--length", "32", "--out", tmp_path / "small")
     result = call(capsys, "prune", "--model", model, *words)
@@ -154,6 +161,7 @@ def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_
     assert headviz.HeadMask.from_hex(again["mask"], 12, 12).off == ((0, 0), (0, 1), (5, 5), (11, 3))
 
 
+@pytest.mark.slow
 def test_with_data_pruning_says_what_it_costs(
     capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -189,6 +197,7 @@ def test_prune_writes_onnx_too(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_masked_export(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification
 
@@ -204,6 +213,7 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str], command: str)
     assert COMMANDS[command].about[1:] in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluate = ("evaluate", "--model", model, *custom(data))

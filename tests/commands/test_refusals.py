@@ -82,12 +82,14 @@ def test_refusals_come_before_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert loaded_by(code, "torch", "transformers", "streamlit", "pandas", "narwhals") == []  # plotly's slow part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["evaluate", "score", "tokens", "conductance", "prune", "distill"])
 def test_help_comes_before_torch(command: str) -> None:
     code = f"from headviz.cli import main\ntry: main(['{command}', '--help'])\nexcept SystemExit: pass"
     assert loaded_by(code, "torch", "transformers", "streamlit", "pandas") == []
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_refused_before_torch_is_imported() -> None:
     """Under 0.9 GB the import of scipy hung for minutes, under 0.55 GB the process aborted."""
     for limit in (9 * 10**8, 5 * 10**8):

@@ -59,6 +59,7 @@ def test_conductance_writes_the_maps(capsys, model, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -85,6 +86,7 @@ def test_a_place_that_cannot_be_written(capsys, model, tmp_path):
     assert "is a folder" in mistake(capsys, "conductance", "--model", model, *texts, "--out", tmp_path)
 
 
+@pytest.mark.slow
 def test_score_prints_the_contracts_fields(capsys, model, data):
     told = call(
         capsys,

@@ -108,6 +108,7 @@ def test_a_server_does_not_outlive_its_command(monkeypatch: pytest.MonkeyPatch, 
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.slow
 def test_files_where_the_user_stands_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file click.py in the folder ended the server before it began."""
     for name in ("click", "random", "streamlit", "headviz"):

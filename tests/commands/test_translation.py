@@ -36,6 +36,7 @@ def test_info(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Non
     assert "encoder 0–1, cross 2–4, decoder 5–7" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_evaluate(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     task = ["--task", "custom-translation", "--data", places["data"], "--device", "cpu"]
     code, result, _ = call(capsys, "evaluate", "--model", places["model"], *task, "--off", "cross.0.1,7.3")
@@ -51,6 +52,7 @@ def test_evaluate(places: dict[str, str], capsys: pytest.CaptureFixture[str]) ->
     assert "version:" in shown
 
 
+@pytest.mark.slow
 def test_prune_and_evaluate_again(places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = ["--task", "custom-translation", "--data", places["data"], "--device", "cpu"]
     off = ["--off", "cross.0.1,decoder.2.3,encoder.0.0"]

@@ -82,6 +82,7 @@ def test_coverage_names_unknown_and_rare_words_once() -> None:
     assert demo.vocabulary_coverage("").words == 0
 
 
+@pytest.mark.slow
 def test_both_models_load_and_have_the_documented_shape() -> None:
     classifier, pretrained = headviz.load("demo"), headviz.load("demo-pretrained", masked_lm=True)
     for one in (classifier, pretrained):

@@ -21,6 +21,7 @@ SEEN = (
 APART = 20.0  # CIE 1976 distance of two colours
 
 
+@pytest.mark.slow
 def test_every_chart_of_the_package_is_in_the_gallery() -> None:
     """A function that frames a figure is called by the gallery, by its name or through an analysis's figure."""
     source = Path(headviz.__file__).parent
@@ -56,6 +57,7 @@ def _called(source: Path) -> set[tuple[Path, str]]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHARTS)
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_paper_is_white_and_has_a_column_s_width(name: str, columns: int) -> None:

@@ -206,6 +206,7 @@ def test_equal_iterates_are_refused():
         Posterior(mean, MemoryIterates(other), HALF)
 
 
+@pytest.mark.slow
 def test_iterates_in_files_give_the_same_prior(tmp_path):
     clf = tiny_classifier("bert")
     part = remove(clf, Removal.parse("heads:1.2+layers:2")).partition

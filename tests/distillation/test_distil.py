@@ -86,6 +86,7 @@ def command(teacher, data, out, *more):
     ]
 
 
+@pytest.mark.slow
 def test_the_command_says_its_size_and_time_before_anything_is_written(teacher, data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("headviz.progress.LONG", 0.0)
     monkeypatch.setattr("headviz.extras.distillation.job.TIMED", 7)
@@ -154,6 +155,7 @@ def whole(teacher, data, tmp_path_factory):
     return asked, distil(asked, tmp_path_factory.mktemp("whole") / "out")
 
 
+@pytest.mark.slow
 def test_a_copy_starts_where_the_zeroed_teacher_stands(teacher, data, tmp_path):
     result = distil(plan(teacher, data, remove="ffn:0", inits=("copy", "random")), tmp_path / "out")
     assert result["teacher"]["partition"]["exact"]
@@ -191,6 +193,7 @@ def test_a_stopped_distillation_goes_on(whole, tmp_path):
     assert without_times(again) == without_times(straight)
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_distillation_is_left_alone(teacher, data, tmp_path):
     distil(plan(teacher, data), tmp_path / "out")
     with pytest.raises(RunError, match="different inits"):
@@ -233,6 +236,7 @@ def test_a_posterior_of_trainings(teacher, data, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_a_shrinkage_that_moves_too_far_is_declined_and_says_so(teacher, data, tmp_path, monkeypatch):
     """The result tells what was declined, and students of a begun distillation keep the shrinkage of its teacher."""
     monkeypatch.setattr(posterior, "chosen", lambda *args, **how: Chosen(0.5, 0.4, 0.3))
@@ -269,6 +273,7 @@ def test_beams_and_words_of_its_own_are_for_translators(teacher, data, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
     train = headviz.load_task("custom-translation", split="train", data=pairs)
     RnnTranslator.new(train.texts, train.references, embedding=8, hidden=12, units=8).save(tmp_path / "rnn")

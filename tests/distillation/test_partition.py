@@ -37,6 +37,7 @@ def zeroed(clf, partition):
     return dataclasses.replace(clf, model=zeroed_model(clf.model, partition))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", POST_NORM)
 @pytest.mark.parametrize(
     "text",
@@ -97,6 +98,7 @@ def test_layers_with_norms_behind_are_not_and_say_so(family):
     torch.testing.assert_close(logits(result.student), theirs, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", PRUNABLE)
 @pytest.mark.parametrize("text", ["heads:0.1,2.0,2.3", "ffn:1", "layers:1", "layers:1+ffn:2+heads:0.0"])
 def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, text):
@@ -118,6 +120,7 @@ def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, t
         assert torch.equal(p, own[name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["", "-v", "-qkv"])
 @pytest.mark.parametrize("family", POST_NORM)
 def test_useless_weights_are_useless(family, by):
@@ -163,6 +166,7 @@ def test_shared_values_cannot_be_zeroed(monkeypatch):
         trim(clf, headviz.HeadMask.full(3, 4).without([(0, 1)]), by="v")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", PRUNABLE)
 def test_the_teacher_is_left_alone(family):
     clf = tiny_classifier(family)
@@ -175,6 +179,7 @@ def test_the_teacher_is_left_alone(family):
     assert clf.config.to_dict() == config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", PRUNABLE)
 @pytest.mark.parametrize("text", ["layers:1", "ffn:0", "layers:1+ffn:2"])
 def test_students_load_again_with_equal_logits(family, text, tmp_path):
@@ -238,6 +243,7 @@ def test_a_removed_feed_forward_block_comes_back_as_zeros_in_a_masked_export(tmp
     np.testing.assert_allclose(logits(headviz.load(folder)).numpy(), logits(clf).numpy(), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [

@@ -26,6 +26,7 @@ def close(ours, theirs):
     torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @each_family
 @pytest.mark.parametrize(
     "text",
@@ -45,6 +46,7 @@ def test_heads_and_feed_forward_blocks_are_exact_in_every_stack(family, text):
     close(logits(result.student), logits(zeroed(clf, result.partition)))
 
 
+@pytest.mark.slow
 @each_family
 @pytest.mark.parametrize("text", ["layers:1", "layers:decoder.1", "layers:1,decoder.2+ffn:decoder.1+heads:2.0"])
 def test_layers_are_exact_with_norms_in_front(family, text):
@@ -62,6 +64,7 @@ def test_layers_are_exact_with_norms_in_front(family, text):
     assert sum(sizes.values()) == sum(p.numel() for p in clf.model.parameters())
 
 
+@pytest.mark.slow
 @each_family
 @pytest.mark.parametrize("text", ["layers:decoder.1", "layers:1+heads:0.3", "ffn:decoder.2"])
 def test_students_are_translators_that_load_again(family, text, tmp_path):

@@ -196,6 +196,7 @@ def everything(longest: int) -> list[tuple[int, ...]]:
     return ended + list(itertools.product(others, repeat=longest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attention", "reads"), KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_beam_wide_enough_finds_the_best_of_all(seed: int, attention: bool, reads: str) -> None:
@@ -208,6 +209,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all(seed: int, attention: bool, re
     assert all(w == END for w in found[len(best) :])
 
 
+@pytest.mark.slow
 def test_a_narrow_beam_keeps_the_likeliest_beginnings() -> None:
     """Against the same search written with lists, sentence by sentence."""
     for seed in range(12):
@@ -224,6 +226,7 @@ def test_a_narrow_beam_keeps_the_likeliest_beginnings() -> None:
         assert tuple(found[: len(best)]) == best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attention", "reads"), KINDS)
 def test_one_beam_is_the_greedy_translation(attention: bool, reads: str) -> None:
     for seed in range(5):
@@ -240,6 +243,7 @@ def test_one_beam_is_the_greedy_translation(attention: bool, reads: str) -> None
         assert made.translate(SOURCES, beams=1) == made.translate(SOURCES)
 
 
+@pytest.mark.slow
 def test_a_search_does_not_depend_on_company_and_finds_likelier_translations() -> None:
     better = 0.0
     for seed in range(8):

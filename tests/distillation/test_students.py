@@ -126,6 +126,7 @@ def test_starts_are_what_they_are_called():
     assert not torch.equal(other[matrix], weights["random"][matrix])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "modernbert"])
 def test_fresh_weights_do_not_know_the_old_ones(family):
     one = fresh(tiny_classifier(family, seed=0).model, 5)
@@ -167,6 +168,7 @@ def test_a_heavy_prior_holds_the_student():
     assert strayed(1000.0) < strayed(0.0) / 2
 
 
+@pytest.mark.slow
 def test_weight_decay_leaves_the_standard_deviations_alone():
     """It drew every log σ towards 0, a standard deviation of 1."""
     _, problem, student, prior = prepared()
@@ -240,6 +242,7 @@ def test_a_training_that_explodes_says_so():
         train(student, problem, METHODS["copy"], FAST)
 
 
+@pytest.mark.slow
 def test_the_share_of_given_words_is_that_of_the_options():
     """A training with words of its own goes another way, is repeatable, and only a recurrent model has them."""
     data = Dataset(get_task("custom-translation"), "train", ("a b c", "b c a", "c a b"), ("c b a", "a c b", "b a c"))

@@ -37,10 +37,12 @@ def results(tmp_path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.slow
 def test_results_meet_it_and_broken_ones_do_not(tmp_path: Path) -> None:
     for name, result in results(tmp_path).items():
         check(name, result)

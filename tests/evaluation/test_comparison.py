@@ -280,6 +280,7 @@ def test_answers_that_are_one_value_follow_nothing(metric: str) -> None:
 CASES = seeds([("pearson", "normal")], [("spearman", "t3")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_with_all_answers_moved_the_interval_excludes_zero_about_as_often_as_the_test(case: tuple[str, str]) -> None:
     """With 100 examples the test rejected in .45 of such sets, and the interval excluded zero in none."""

@@ -93,7 +93,7 @@ def test_no_interval_has_no_width(metric: str) -> None:
     """283 of 6,000 small calls said [0, 0]: F1 where all gold labels are 1, or none is."""
     rng = np.random.default_rng(6)
     defined = 0
-    for _ in range(3000):
+    for _ in range(800):
         n, classes = int(np.exp(rng.uniform(0, np.log(2000)))), int(rng.integers(2, 4))
         gold = np.full(n, rng.integers(classes)) if rng.random() < 0.6 else rng.integers(0, classes, n)
         full, masked = gold, gold
@@ -110,14 +110,14 @@ def test_no_interval_has_no_width(metric: str) -> None:
         ends = accuracy_intervals(worse, better, n) if metric == "accuracy" else class_intervals(joint, metric)
         assert ends[1] - ends[0] > 1 / n, (n, joint)  # NaN fails, too
         defined += 1
-    assert defined > 500
+    assert defined > 150
 
 
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
 def test_an_interval_holds_its_own_difference_and_stays_possible(metric: str) -> None:
     rng = np.random.default_rng(5)
     most = 2 if metric == "matthews" else 1
-    for n in rng.integers(2, 9, 2000):
+    for n in rng.integers(2, 9, 500):
         gold, full, masked = rng.integers(0, 2, (3, n))
         result = headviz.paired(gold, full, masked, metric)
         if np.isfinite([result.low, result.difference]).all():
@@ -175,6 +175,7 @@ def test_the_difference_of_correlations_is_held_too(n: int, rate: float) -> None
     assert np.mean(held) >= 0.93
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [None, 1], ids=["all different", "ties"])
 def test_the_difference_of_rank_correlations_is_held_where_the_highest_fall(places: int | None) -> None:
     """With ranks taken as fixed numbers .87 of the intervals held it, with ever so many examples."""
@@ -279,6 +280,7 @@ def bench() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_every_entry_holds_and_accuracy_is_the_exact_sum() -> None:
     text = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
     rows = [result.group(0) for result in ROW.finditer(text)]

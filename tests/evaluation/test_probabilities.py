@@ -108,6 +108,7 @@ def test_the_interval_of_an_area_holds_the_truth_where_a_class_is_rare() -> None
     assert np.mean(held) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["roc_auc", "average_precision", "neg_log_loss", "neg_calibration_error"])
 def test_a_large_loss_is_seen_and_none_is_not(name: str) -> None:
     gold, before, after = answers(3)
@@ -120,6 +121,7 @@ def test_a_large_loss_is_seen_and_none_is_not(name: str) -> None:
     assert paired(gold, before, before, name).p == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["balanced_accuracy", "f1_macro", "f1_2"])
 def test_class_metrics_have_paired_intervals(name: str) -> None:
     gold, before, after = (one if one.ndim == 1 else one.argmax(axis=1) for one in answers(3))
@@ -142,6 +144,7 @@ def agreement(gold: NDArray, predicted: NDArray) -> float:
     return float(sklearn.cohen_kappa_score(gold, predicted))
 
 
+@pytest.mark.slow
 def test_metrics_of_ones_own_data_and_functions() -> None:
     clf = headviz.load("demo", device="cpu")
     names = ["neg_log_loss", "f1_macro", "f1_2", agreement]
@@ -200,6 +203,7 @@ def best_first(gold: NDArray, scores: NDArray) -> float:
     return float((gold[np.arange(len(gold)), np.nanargmax(scores, axis=1)] > 0).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "function", "units"), [("tokens", words_right, 40), ("span", first_unit, 40), ("rank", best_first, 10)]
 )

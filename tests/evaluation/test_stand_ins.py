@@ -172,6 +172,7 @@ def test_nothing_removed_changes_nothing(kind: str) -> None:
     assert np.array_equal(result.evaluate().logits, Evaluator(clf, DATA).evaluate().logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
 @pytest.mark.parametrize("budget", [0, 2**20])
 def test_shared_prefixes_hold(kind: str, budget: int) -> None:
@@ -271,6 +272,7 @@ def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.Mo
     np.testing.assert_allclose(headviz.evaluate(small, DATA, label_order=order).logits, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "bart"])
 def test_a_constant_is_learned_in_the_place_of_its_own_head(family: str) -> None:
     """An encoder-decoder model runs its rows in another order than they are numbered in."""

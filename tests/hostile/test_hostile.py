@@ -29,6 +29,7 @@ def check(found: worker.Drawn) -> None:
     assert not found.findings, f"{len(found.findings)} findings:\n" + "\n".join(found.findings[:40])
 
 
+@pytest.mark.slow
 def test_a_small_draw(tmp_path: Path) -> None:
     place = Place(tmp_path)
     (place.out / "kept").write_text("so that this is no empty folder")

@@ -89,6 +89,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_no_option_that_guards_something_can_be_set_there(hostile: Path, tmp_path: Path) -> None:
     clean, result = effective(tmp_path), effective(hostile)
     changed = [name for name in clean if result[name] != clean[name] and name != "server.cookieSecret"]

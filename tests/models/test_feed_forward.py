@@ -48,6 +48,7 @@ def test_removed_neurons_are_those_that_the_outer_map_reads_as_zero(family):
     assert not np.allclose(logits(clf), before)
 
 
+@pytest.mark.slow
 @each_known
 def test_a_saved_model_is_read_back_and_can_be_exported(family, tmp_path):
     _, small, kept = cut(family)

@@ -33,6 +33,7 @@ def expected(clf: Any, batch: Any) -> dict[str, torch.Tensor]:
         return dict(zip(clf.answer.graph, clf.graph(batch, clf.call()), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("job", JOBS)
 def test_transformers_opens_a_pruned_model_of_each_job(job: str, family: str, tmp_path: Path) -> None:

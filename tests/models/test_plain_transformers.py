@@ -47,6 +47,7 @@ def opened(folder: Path, **options: Any) -> Any:
     return AutoModelForSequenceClassification.from_pretrained(folder, **options).eval()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", classifiers(PRUNED))
 def test_logits_are_equal_and_what_transformers_saves_again_is_the_same_model(family: str, tmp_path: Path) -> None:
     clf = small(family)

@@ -298,6 +298,7 @@ def test_transformers_opens_a_pruned_translator(family: str, tmp_path: Path) -> 
     torch.testing.assert_close(logits, small.logits(batch), atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 @each_family
 def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM

@@ -132,6 +132,7 @@ def kept(kind: str, folder: Path) -> Any:
     return reading.show(Runs().put("done", "prune", pruning(folder), title=HOSTILE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "says"), [("grades", "attattr-max"), ("run", "unpruned model")])
 def test_runs_and_grades_show_themselves(kind: str, says: str, tmp_path: Path) -> None:
     result = kept(kind, tmp_path)

@@ -56,6 +56,7 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     assert jobs.find(scoring.key_of(replace(view, samples=16), "ablation-loss")) is None
 
 
+@pytest.mark.slow
 def test_an_estimate_orders_the_heads_under_its_own_name(open_page: Callable[..., Any]) -> None:
     """The choice said "by ablation" beside a grid of another score."""
     import headviz

@@ -69,6 +69,7 @@ def test_a_runs_steps_become_curves_with_intervals() -> None:
     assert sum(t.fill == "toself" for t in fig.data) == 2
 
 
+@pytest.mark.slow
 def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page("runs", new="distill")

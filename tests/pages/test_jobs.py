@@ -206,6 +206,7 @@ RUN = ["interactions", "redundant", "by-slice", "all-but-one"]
 FURTHER = [(j, n) for j, n in HERE if j == "tokens" or n in ("ablation", "by-slice")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "name"), some_in_ci(HERE, [("labels", n) for n in RUN] + [("rank", n) for n in RUN[:2]], FURTHER)
 )

@@ -23,6 +23,7 @@ def names(app: Any) -> list[str]:
     return [b.label for b in app.button if b.key and b.key.startswith("load_")]
 
 
+@pytest.mark.slow
 def test_a_saved_mask_is_there_in_another_browser(open_page: Callable[..., Any]) -> None:
     app = save(open_page("masklab", mask=OFF), "first head off")
     assert not app.exception
@@ -41,6 +42,7 @@ def test_another_user_of_the_server_sees_none_of_it(
     assert not names(open_page("masklab"))
 
 
+@pytest.mark.slow
 def test_own_texts_come_back(open_page: Callable[..., Any]) -> None:
     from headviz.ui.shell import state
 
@@ -54,6 +56,7 @@ def test_own_texts_come_back(open_page: Callable[..., Any]) -> None:
     assert app.session_state["headviz"].view.a == "a cat sleeps"
 
 
+@pytest.mark.slow
 def test_grades_come_back_after_a_restart(open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from headviz.ui.shell import view as addresses
     from support.graded import graded_as

@@ -39,6 +39,7 @@ print("light")
 """
 
 
+@pytest.mark.slow
 def test_the_first_grid_is_drawn_before_torch_is_there(tmp_path: Path) -> None:
     from headviz.demo import DATA
 

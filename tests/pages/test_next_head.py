@@ -34,6 +34,7 @@ def test_the_board_shows_what_one_more_head_costs(
     assert drawn[-1]["look"].name != "cost of one more head, points"
 
 
+@pytest.mark.slow
 def test_without_any_head_none_more_can_go(open_page: Callable[..., Any]) -> None:
     app = open_page("masklab", off="0.1", limit="15")
     assert any(b.key == "ask_what_if" for b in app.button)

@@ -50,6 +50,7 @@ def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, mo
     assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["demo", "demo-translation"])
 @pytest.mark.parametrize("page", FILES)
 def test_the_built_in_models_open_everywhere(open_page: Callable[..., Any], page: str, model: str) -> None:
@@ -59,6 +60,7 @@ def test_the_built_in_models_open_everywhere(open_page: Callable[..., Any], page
     assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", some_in_ci(FILES, ["masklab", "data", "runs"], ["compare", "scores"]))
 @pytest.mark.parametrize(
     ("more", "said"),
@@ -84,6 +86,7 @@ def test_a_wrong_source_is_said_in_one_line(
     assert all("Traceback" not in e for e in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", FILES)
 def test_the_address_holds_the_whole_view(open_page: Callable[..., Any], page: str, address: dict[str, str]) -> None:
     more = {"mask": OFF, "head": "3.5", "example": "7", "a": "the dog sleeps", "b": "a cat runs", "count": "20"}
@@ -98,6 +101,7 @@ def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., 
     assert not any("99.9" in str(w.value).replace("\\", "") for w in app.run().warning)
 
 
+@pytest.mark.slow
 def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callable[..., Any]) -> None:
     from headviz.demo import card_figures, read_split
     from headviz.heads import HeadMask
@@ -134,6 +138,7 @@ def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[.
         assert "What its heads do" not in [s.value for s in other.subheader]
 
 
+@pytest.mark.slow
 def test_a_model_of_other_classes_is_said_before_anything_is_measured(
     open_page: Callable[..., Any], studio_folder: Path
 ) -> None:
@@ -148,6 +153,7 @@ def test_a_model_of_other_classes_is_said_before_anything_is_measured(
     assert said not in texts(open_page("compare", model=place, a="the dog sleeps .", b="a cat runs"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["scores", "masklab", "compare", "analyses"])
 @pytest.mark.parametrize(
     ("more", "said"),
@@ -166,6 +172,7 @@ def test_a_link_to_data_that_are_not_there_is_answered_at_once(
     assert not [b for b in app.button if b.label.startswith("Compute")]
 
 
+@pytest.mark.slow
 def test_a_text_too_long_for_a_link_stays_until_it_is_loaded_anew(open_page: Callable[..., Any]) -> None:
     long = "the dog sleeps " * 200
     app = open_page("compare", a=long, b="a cat runs")
@@ -180,6 +187,7 @@ def test_a_text_too_long_for_a_link_stays_until_it_is_loaded_anew(open_page: Cal
     assert said.startswith("The first text is longer than")
 
 
+@pytest.mark.slow
 def test_a_link_may_list_the_heads_that_are_off(open_page: Callable[..., Any]) -> None:
     from headviz.heads import HeadMask
 
@@ -224,6 +232,7 @@ def test_the_mask_lab_says_what_stands_in_a_heads_place(open_page: Callable[...,
     assert "whatever stands in the heads' place" in said or "points with these " in said
 
 
+@pytest.mark.slow
 def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) -> None:
     app = open_page("head", writes="1", head="4.10")
     assert not app.exception
@@ -233,6 +242,7 @@ def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) 
     assert "What it writes (OV)" in said
 
 
+@pytest.mark.slow
 def test_an_imported_mask_brings_what_stands_in_the_place_of_its_heads(open_page: Callable[..., Any]) -> None:
     from headviz.heads import HeadMask
     from headviz.storage.exchange import mask_json

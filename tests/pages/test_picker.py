@@ -37,6 +37,7 @@ def numbered(studio_folder: Path) -> Path:
     return studio_folder / "numbered"
 
 
+@pytest.mark.slow
 def test_outputs_without_names_are_named_on_the_page(open_page: Callable[..., Any], studio_folder: Path) -> None:
     """Most published models have LABEL_0, LABEL_1, …; the page could only name a flag of the command line."""
     folder = numbered(studio_folder)
@@ -59,6 +60,7 @@ def test_outputs_without_names_are_named_on_the_page(open_page: Callable[..., An
     assert app.session_state["headviz"].view.classes == ""
 
 
+@pytest.mark.slow
 def test_names_stay_with_their_model(
     open_page: Callable[..., Any], studio_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

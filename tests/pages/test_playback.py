@@ -19,6 +19,7 @@ def test_a_text_breaks_where_its_answer_is_lost_for_good() -> None:
     assert playback._breaks(named[:3])["breaks"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_a_recorded_run_plays_its_steps_and_ones_own_text(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch

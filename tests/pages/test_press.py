@@ -114,6 +114,7 @@ def test_a_link_fetches_nothing_before_the_press(
     assert len(hub.asked) == asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [{"model": "someone/x"}, {"task": "mrpc", "data": "", "columns": "", "label": ""}])
 def test_what_is_in_the_local_cache_opens_by_link(
     link: dict[str, str], open_page: Callable[..., Any], hub: Hub
@@ -125,6 +126,7 @@ def test_what_is_in_the_local_cache_opens_by_link(
     assert (offers(app), hub.asked) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_press_without_a_network_is_answered_in_one_line(open_page: Callable[..., Any], hub: Hub) -> None:
     hub.online = False
     app = press(open_page("masklab", model="someone/x"))
@@ -137,6 +139,7 @@ def test_a_press_without_a_network_is_answered_in_one_line(open_page: Callable[.
     assert offers(press(app)) == []
 
 
+@pytest.mark.slow
 def test_a_base_model_of_a_link_is_not_fetched_for_a_job(open_page: Callable[..., Any], hub: Hub) -> None:
     """The computation is asked for by a press; what it needs is named by another."""
     app = open_page("scores", base="someone/base", weights="pre-trained")

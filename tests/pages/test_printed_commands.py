@@ -127,6 +127,7 @@ def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytes
         assert verdict(HeadId(1, 2), attention[1, 2], attribution[1, 2]) in texts(app)
 
 
+@pytest.mark.slow
 def test_masklab(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     app = open_page("masklab", **view)
     python, command = printed(app)
@@ -163,6 +164,7 @@ def test_patching_and_paths(open_page: Callable[..., Any], view: dict[str, str],
     assert list(table["share of the way"]) == [e["effect"] for e in theirs["edges"]]
 
 
+@pytest.mark.slow
 def test_explanations(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     app = open_page("compare", **view, a="the cat sleeps", b="a cat sleeps", tab="Explanations")
     python, command = printed(app)

@@ -22,6 +22,7 @@ def said(app: Any) -> str:
     return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     shown = said(open_page("runs", **DEMO))
@@ -36,6 +37,7 @@ def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     assert "a start from the teacher" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
     """Under the name of one's own model stood "Up to 50 % of the heads can go": the demo's."""
@@ -66,6 +68,7 @@ def test_recorded_runs_stay_behind_the_users_own(runs: Any, studio_folder: Path)
     assert shown == [False] + [True] * len(recorded.views())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("recorded_runs")
 def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None:
     import headviz

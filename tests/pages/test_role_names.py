@@ -11,6 +11,7 @@ from headviz.ui.pages import scores
 from headviz.ui.parts import abilities
 
 
+@pytest.mark.slow
 def test_roles_are_named_on_the_grid_once_they_are_measured(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

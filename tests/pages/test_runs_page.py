@@ -267,6 +267,7 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     assert not app.exception
 
 
+@pytest.mark.slow
 def test_a_score_run_opens_on_heads_with_its_own_numbers(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -286,6 +287,7 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
     assert button(app, "compute_fine-tuned_fisher") is None  # nothing is left to compute
 
 
+@pytest.mark.slow
 def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

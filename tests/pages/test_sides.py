@@ -95,6 +95,7 @@ def boxes(app: Any) -> list[str]:
     return [m.value.removeprefix("### ").replace("\\", "") for m in app.markdown if m.value.startswith("### ")]
 
 
+@pytest.mark.slow
 def test_any_two_stand_side_by_side(open_page: Callable[..., Any], studio_folder: Path) -> None:
     """The pruned model's folder beside the mask that it was pruned by: the same answer; and beside all heads."""
     import headviz

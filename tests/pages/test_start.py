@@ -14,6 +14,7 @@ from support.page import switch
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_an_address_without_parameters_opens_what_the_server_was_started_with(
     page: str, address: dict[str, str], monkeypatch: pytest.MonkeyPatch

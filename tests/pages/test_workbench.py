@@ -35,6 +35,7 @@ def words(app: Any) -> str:
     return "\n".join([*shown, *(e.proto.body for e in app.get("html"))]).replace("\\", "")
 
 
+@pytest.mark.slow
 def test_hovering_tells_what_switching_off_does(
     open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]
 ) -> None:
@@ -59,6 +60,7 @@ def test_hovering_tells_what_switching_off_does(
     assert "examples are answered right; with all heads" in words(app)
 
 
+@pytest.mark.slow
 def test_cost_is_that_of_all_dev_examples(open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]) -> None:
     """The recorded table against a slow one of two heads: the mean log-probability of the right answer that is lost."""
     import headviz
@@ -77,6 +79,7 @@ def test_cost_is_that_of_all_dev_examples(open_page: Callable[..., Any], drawn: 
         assert drawn["bench_cost"]["values"][head] == pytest.approx(lost, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_model_without_recorded_costs_toggles_at_once_and_fills_in(
     open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]
 ) -> None:
@@ -95,6 +98,7 @@ def test_a_model_without_recorded_costs_toggles_at_once_and_fills_in(
     assert "24" in drawn["bench_cost"]["look"].name
 
 
+@pytest.mark.slow
 def test_an_ability_lights_its_heads_and_one_click_switches_them_off(
     open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]
 ) -> None:
@@ -126,6 +130,7 @@ def test_the_chosen_head_has_a_panel_with_its_switch(open_page: Callable[..., An
     assert [h.dotted for h in HeadMask.from_hex(app.session_state["headviz"].view.mask, 12, 12).off] == ["4.10"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["workbench", "masklab", "scores", "head", "compare", "analyses"])
 def test_every_page_with_a_mask_has_the_bar(open_page: Callable[..., Any], page: str) -> None:
     app = open_page(page, **{**DEMO, "limit": "20"}, **NEGATION, off="4.10")
@@ -141,6 +146,7 @@ def test_an_older_link_to_the_scores_page_stays_apart_from_the_first(open_page: 
     assert not {"side", "weights"} & {*app.query_params}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["workbench", "masklab", "scores", "compare", "head", "analyses"])
 @pytest.mark.parametrize(
     "text", [{"a": "", "b": "The dog is sleeping."}, {"a": "💩", "b": "💩"}], ids=["half", "unknown"]
@@ -161,6 +167,7 @@ def test_an_answer_near_chance_and_unknown_words_are_named(open_page: Callable[.
     assert "qwertz" in said
 
 
+@pytest.mark.slow
 def test_a_large_model_says_what_it_takes_and_offers_bfloat16_by_one_click(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
     assert runs[0]["records"][-1]["logits"] != runs[2]["records"][-1]["logits"]
 
 
+@pytest.mark.slow
 def test_a_score_that_draws_takes_the_runs_seed(tmp_path):
     from headviz.scores.scoring import score_heads
 
@@ -133,6 +134,7 @@ def test_a_score_that_draws_takes_the_runs_seed(tmp_path):
     assert a.texts != b.texts
 
 
+@pytest.mark.slow
 def test_the_record_of_a_step(tmp_path):
     c, p = context(tmp_path), plan("one-importance")
     *_, state = run_plan(p, c)

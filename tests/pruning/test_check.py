@@ -102,6 +102,7 @@ def test_a_model_that_has_been_pruned_already(tmp_path):
     refused(c, plan("igspp"), ModelError, "base model .* has been pruned already")
 
 
+@pytest.mark.slow
 def test_a_family_whose_heads_cannot_be_removed(tmp_path):
     albert = tiny_classifier("albert")
     refused(context(tmp_path, clf=albert), plan("igspp"), ModelError, "not really removed")
@@ -110,6 +111,7 @@ def test_a_family_whose_heads_cannot_be_removed(tmp_path):
     assert len(state.steps) == 3
 
 
+@pytest.mark.slow
 def test_a_family_whose_layers_must_keep_a_head(tmp_path):
     """Masked runs go to the last head; where models are really cut, the plan says so before the work, not amid it."""
     gpt = tiny_classifier("gpt2", layers=2, heads=4)

@@ -81,6 +81,7 @@ def test_finetune_refuses_in_one_line_and_writes_nothing(place, capsys, more, sa
     assert sorted(p.name for p in place.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_finetune_reads_masks_and_heads_as_the_other_commands_do(place, capsys):
     """It took no file of a mask, and no name of a stack."""
     tiny_folder(place / "bart", "bart", layers=2, heads=4, labels=LABELS)
@@ -94,6 +95,7 @@ def test_finetune_reads_masks_and_heads_as_the_other_commands_do(place, capsys):
         assert json.loads(out)["mask"] == mask.hex
 
 
+@pytest.mark.slow
 def test_a_diverged_finetune_leaves_its_curve_and_can_be_repeated_with_a_lower_rate(place, capsys):
     words = arguments(place, "--out", place / "new", "--epochs", 1, "--batch", 8)
     status, _, err = call(capsys, "finetune", *words, "--learning-rate", "1e36")
@@ -210,6 +212,7 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     assert (status, "masks" in err, "targets" in err) == (2, True, True), err
 
 
+@pytest.mark.slow
 def test_transfer_goes_on_with_cells_of_the_same_model_and_data_alone(place, capsys):
     target = {"model": str(place / "base"), "task": "custom", "data": str(place), "dev_limit": 12, "device": "cpu"}
     target |= {"text_columns": ["one", "two"], "label_column": "label"}

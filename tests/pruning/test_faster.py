@@ -280,6 +280,7 @@ def test_the_table_of_times_is_kept_for_models_of_one_shape(clf, tmp_path, monke
     assert len(made) == 4
 
 
+@pytest.mark.slow
 def test_several_targets_and_a_training(clf, monkeypatch):
     monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
     first, second = headviz.prune_faster(
@@ -297,6 +298,7 @@ def test_several_targets_and_a_training(clf, monkeypatch):
     assert first.plot().data[0].x[0] == first.speedup
 
 
+@pytest.mark.slow
 def test_what_classes_and_calibration_lose_is_that_of_paired(clf, monkeypatch):
     monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
     dev = make_data(60, "dev", seed=1)
@@ -311,6 +313,7 @@ def test_what_classes_and_calibration_lose_is_that_of_paired(clf, monkeypatch):
     assert result.ceiling == clf.cost(length=8).flops / result.model.cost(length=8).flops > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["number", "labels", "tokens", "span", "rank", "vector"])
 def test_answers_are_the_same_as_a_whole(job, monkeypatch):
     """Of a text with many words, not of its words; numbers are hardly ever the same."""
@@ -328,6 +331,7 @@ def test_answers_are_the_same_as_a_whole(job, monkeypatch):
     assert result.change["metric"] == data.task.primary_metric
 
 
+@pytest.mark.slow
 def test_the_loss_in_a_metric_of_ones_own(clf, monkeypatch):
     def right_of_first_class(gold, predicted):
         return float((predicted == gold)[gold == 0].mean())
@@ -462,6 +466,7 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
     assert sorted(p.name for p in tmp_path.iterdir()) == ["base", "dev.tsv", "parts", "train.tsv", "whole"]
 
 
+@pytest.mark.slow
 def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_path, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
     monkeypatch.setattr(faster, "LEAST_TRIAL", 2)
@@ -639,6 +644,7 @@ def test_biases_take_up_the_mean_of_what_goes(clf):
     assert not torch.allclose(mean(shape.of(clf)), mean(clf), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_CHECKED", 4)
     data = make_data(60)

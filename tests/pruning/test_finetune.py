@@ -138,6 +138,7 @@ def test_a_folder_of_another_training_is_refused(pruned, tmp_path):
         fine_tune(pruned, make_data(24), O, 1, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_checkpoints_of_a_head_with_its_classes_in_another_order_are_not_gone_on_with(tmp_path):
     quick = dataclasses.replace(O, epochs=0.5)
     one, turned = (tiny_classifier(labels=labels) for labels in (TRAIN.label_names, TRAIN.label_names[::-1]))
@@ -152,6 +153,7 @@ def test_checkpoints_of_a_head_with_its_classes_in_another_order_are_not_gone_on
     fine_tune(one, TRAIN, quick, 1, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_accumulated_small_batches_are_one_large_batch(clf):
     """Without dropout and with equal batches the updates are the same but for the order of sums."""
     still = tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -208,6 +210,7 @@ def test_a_plateau_needs_room():
     FinetuneOptions(warmup=0.9)  # of other schedules the fall says nothing
 
 
+@pytest.mark.slow
 def test_looking_at_dev_changes_no_dropout():
     """It drew one random number, and all updates that followed were others."""
     loose = tiny_classifier(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
@@ -218,6 +221,7 @@ def test_looking_at_dev_changes_no_dropout():
     assert blind.digest == looked.digest
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch(clf):
     options = FinetuneOptions(epochs=30, batch=8, learning_rate=3e-3, early_stopping=2)
     trained = fine_tune(clf, TRAIN, options, 0, dev=DEV)
@@ -243,6 +247,7 @@ def test_an_undefined_metric_never_counts_as_the_best():
     assert told(float("nan"))["primary"] == -1.0
 
 
+@pytest.mark.slow
 def test_bfloat16_trains_close_to_float32(clf):
     low = fine_tune(clf, TRAIN, dataclasses.replace(O, precision="bfloat16"))
     high = fine_tune(clf, TRAIN, O)
@@ -383,6 +388,7 @@ def test_only_what_a_training_made_is_removed(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.slow
 def test_a_teachers_answers_are_learned_whatever_the_labels_are(clf, pruned):
     alone = Teacher(clf, share=1.0, layers=0.0)
     turned = dataclasses.replace(TRAIN, labels=np.roll(TRAIN.labels, 1))
@@ -396,6 +402,7 @@ def test_a_teachers_answers_are_learned_whatever_the_labels_are(clf, pruned):
     assert distance(one) < min(distance(pruned), distance(fine_tune(pruned, TRAIN, O).classifier))
 
 
+@pytest.mark.slow
 def test_a_student_has_no_dropout(clf, pruned):
     loose = headviz.prune(tiny_classifier(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3), pruned.present)
     one, other = (fine_tune(m, TRAIN, O, 3, teacher=Teacher(clf)).classifier.model for m in (loose, still(pruned)))
@@ -406,6 +413,7 @@ def still(of):
     return headviz.prune(tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), of.present)
 
 
+@pytest.mark.slow
 def test_with_a_teacher_the_epoch_of_the_least_loss_is_kept(clf, pruned):
     """That of the teacher's answers: the accuracy of few examples is the same after several epochs."""
     alone = Teacher(clf, share=1.0, temperature=1.0, layers=0.0)

@@ -23,6 +23,7 @@ def whole(folder, p):
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gates", "gates-hard", "gates-causal"])
 def test_gates_are_learned_once_and_the_first_to_close_go_first(name, tmp_path):
     p = of(name)

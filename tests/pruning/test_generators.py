@@ -80,6 +80,7 @@ def test_a_run_that_goes_on_asks_again_only_what_was_not_answered(monkeypatch, t
     assert asked == ["fff", *(c.mask for c in state.choices[:-1])]
 
 
+@pytest.mark.slow
 def test_masks_may_need_no_scores_and_models_of_any_earlier_step_can_be_scored(monkeypatch, tmp_path):
     def first_then_first_model(full: HeadMask, sizes: Any) -> Any:
         first = yield full.without([(layer, 0) for layer in range(3)])

@@ -91,6 +91,7 @@ def stream(clf, data):
     return [torch.cat([x[:1] if layer == last else x for x in seen[layer]]).double().numpy() for layer in seen]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repair", ["tune", "refit"])
 def test_the_stream_before_the_norm_comes_nearer_to_the_full_models(clf, repair):
     """The reported error is that of the residual stream, measured here through the model's own modules."""
@@ -125,6 +126,7 @@ def parts(clf, data):
     return [[np.concatenate(x) for x in zip(*layer, strict=True)] for layer in seen]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repair", ["tune", "refit"])
 def test_the_reported_error_by_hand(clf, repair):
     """What a layer should add includes what the layers before it have left wrong in the stream."""

@@ -43,6 +43,7 @@ def kept_columns(mask, row, size):
     return [h * size + k for h in range(HEADS) if h not in mask.off_in(row) for k in range(size)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [f for f in TRANSLATION_NAMES if f != "t5"])
 def test_bias_is_the_removed_heads_mean_output_without_padding(family):
     clf = tiny_translator(family)
@@ -97,6 +98,7 @@ def test_refit_brings_every_stack_nearer_to_the_full_model(family):
     assert (logits(fixed.classifier) - full).square().sum() < 0.8 * (logits(plain) - full).square().sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
 def test_neither_model_is_touched_and_order_does_not_matter(repair):
     clf = tiny_translator()

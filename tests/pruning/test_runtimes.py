@@ -50,6 +50,7 @@ def test_each_row_is_what_the_model_says(tmp_path: Any) -> None:
     assert len(view(result).parts[1].rows) == 6
 
 
+@pytest.mark.slow
 def test_without_data_there_is_speed_alone() -> None:
     clf, _ = both()
     result = headviz.runtimes(clf, batch=2, length=8)

@@ -74,6 +74,7 @@ def test_a_score_of_the_callers_own_and_masked_language_scores_have_no_parts(tmp
         do(context(tmp_path), p, own, "choose-s0-k1-p0")
 
 
+@pytest.mark.slow
 def test_only_choices_that_score_are_split(tmp_path):
     p = plan("one-importance", samples=36, score="taylor")
     state = start(subject(tmp_path, "x"), p)
@@ -92,6 +93,7 @@ def test_a_damaged_part_is_refused():
         ScorePart.from_bytes(whole[:-3])
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_within_a_scoring_goes_on_with_the_parts_it_has(tmp_path):
     p = plan("iterative", samples=36, score="taylor", until=0.5)
     c, told = subject(tmp_path, "run"), []

@@ -151,6 +151,7 @@ def test_a_damaged_entry_is_trained_anew(tmp_path, store, trainings):
     assert np.array_equal(first.logits[first.record(0, 0).logits], second.logits[second.record(0, 0).logits])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["prefix", "cut_at"])
 def test_a_model_that_reads_other_tokens_is_trained_anew(tmp_path, store, setting):
     quick = FinetuneOptions(epochs=1, batch=8, learning_rate=3e-2)

@@ -60,6 +60,7 @@ def retrained(tmp_path_factory):
     return state
 
 
+@pytest.mark.slow
 def test_tickets_of_a_run(retrained):
     found = tickets(retrained)
     assert [t.sparsity for t in found] == [5 / 12, 10 / 12]
@@ -74,6 +75,7 @@ def test_tickets_of_a_run(retrained):
     assert (rows[0].task, rows[0].algorithm, rows[0].kind) == ("demo", "one-shot-isp", "winning")
 
 
+@pytest.mark.slow
 def test_runs_without_a_full_model_have_no_tickets(tmp_path):
     *_, state = run_plan(plan("iterative"), context(tmp_path / "a"))
     with pytest.raises(OptionError, match="does not retrain"):

@@ -29,6 +29,7 @@ def masks(state: State) -> list[tuple[int, str]]:
     return [(r.seed, r.mask) for r in state.records]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one-importance", "iterative"])
 def test_a_run_that_was_stopped_removes_the_heads_of_the_unbroken_one(name: str, tmp_path: Path) -> None:
     p = plan(name, seeds=(0, 1, 2))
@@ -50,6 +51,7 @@ def test_a_run_that_was_stopped_removes_the_heads_of_the_unbroken_one(name: str,
     assert whole.to_dict()["records"][1]["tied"] == 10
 
 
+@pytest.mark.slow
 def test_an_older_plan_keeps_its_rule_and_its_digest_and_is_not_mixed_with_a_new_one(tmp_path: Path) -> None:
     new = plan()
     stored = {name: value for name, value in new.to_dict().items() if name != "ties"}

@@ -26,6 +26,7 @@ from support.pruning_plans import QUICK, context, make_data
 from support.tiny import tiny_classifier
 
 
+@pytest.mark.slow
 def test_transfer_without_retraining(tmp_path):
     a, b = context(tmp_path / "a"), context(tmp_path / "b", dev=make_data(40, "dev", seed=7))
     masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
@@ -50,6 +51,7 @@ def test_transfer_without_retraining(tmp_path):
     assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
 
 
+@pytest.mark.slow
 def test_random_masks_on_a_pruned_target_take_as_many_heads_as_the_mask_does(tmp_path):
     whole = context(tmp_path)
     gone = [(0, 0), (1, 2), (2, 3)]
@@ -287,6 +289,7 @@ def test_a_grid_of_as_many_heads_in_another_shape_is_refused(tmp_path):
         list(made.cells(contexts.__getitem__))
 
 
+@pytest.mark.slow
 def test_a_spec_is_measured_target_by_target_as_in_one_call(tmp_path, monkeypatch):
     contexts = {"a": context(tmp_path / "a"), "b": context(tmp_path / "b", dev=make_data(40, "dev", seed=7))}
     made = TransferSpec({"x": "7fb"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=2)

@@ -32,6 +32,7 @@ from support.translation_plans import context, done, mask_of, pairs, plan
 STACKS = {"encoder": range(2), "cross": range(2, 5), "decoder": range(5, 8)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", translators(TRANSLATION_NAMES))
 def test_one_importance_removes_the_lowest_heads_and_measures_bleu(tmp_path, family):
     c, p = context(tmp_path, family), plan()
@@ -55,6 +56,7 @@ def test_one_importance_removes_the_lowest_heads_and_measures_bleu(tmp_path, fam
     assert any("nrefs:1" in n for n in state.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", all_in_ci(["one-importance", "iterative", "mask-search", "isp"], ["iterative"]))
 @pytest.mark.parametrize("stack", ["encoder", "cross", "decoder"])
 def test_a_plan_about_one_stack_removes_heads_of_no_other(tmp_path, algorithm, stack):
@@ -69,6 +71,7 @@ def test_a_plan_about_one_stack_removes_heads_of_no_other(tmp_path, algorithm, s
         assert state.sizes == tuple(round(k * 0.25 * len(rows) * HEADS) for k in (1, 2))
 
 
+@pytest.mark.slow
 def test_iterative_scores_under_the_mask_so_far(tmp_path):
     c, p = context(tmp_path), plan("iterative")
     state = done(c, p)
@@ -96,6 +99,7 @@ def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translatio
         assert list(evaluate_translation(model, c.dev).translations) == texts_of(state.logits[last.logits])
 
 
+@pytest.mark.slow
 def test_the_mean_loss_of_all_tokens_is_what_training_lowers(tmp_path):
     clf, train = tiny_translator(dropout=0.0, attention_dropout=0.0), pairs(16, "train")
     options = FinetuneOptions(epochs=6, batch=8, learning_rate=5e-3)
@@ -157,6 +161,7 @@ def test_masks_are_transferred_to_translation_models(tmp_path):
 # runs with something in the place of removed heads --------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_evaluates_and_removes_with_the_mean(tmp_path: Path) -> None:
     write_custom(tmp_path, train=40, dev=20)
     model = tiny_folder(tmp_path / "model", layers=2, heads=3, hidden=24)

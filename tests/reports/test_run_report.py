@@ -121,6 +121,7 @@ def test_every_form_has_the_interval_of_a_change(view, monkeypatch):
     assert r"compared with $\theta$*" in tex
 
 
+@pytest.mark.slow
 def test_a_column_is_declared_once_and_shown_everywhere(view, monkeypatch):
     """In the terminal, on the page, in the report, in the notebook and in the CSV."""
     import headviz.ui.shell.show as page

@@ -97,6 +97,7 @@ def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
     assert carried(kind, spec, tmp_path / "a", None) == carried(kind, spec, tmp_path / "b", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", some_in_ci([kind for kind in RUNS if kind != "faster"], ["score"]))
 def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     spec = spec_of(kind, place)
@@ -166,6 +167,7 @@ def test_targets_with_training_share_their_rounds(place, tmp_path):
     assert [timeless(s) for _, s in sorted(job.steps(state).items())] == steps
 
 
+@pytest.mark.slow
 def test_a_target_out_of_reach_is_noted_and_the_others_are_built(place, tmp_path):
     spec = {**spec_of("faster", place), "targets": [900.0, 1.2], "beside": False}
     (far, near), outcome = carried("faster", spec, tmp_path / "a", None)
@@ -210,6 +212,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
     assert result.to_dict() == state["find"]["both-1.5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero", "mean"])
 def test_the_ablation_is_that_of_the_library(place, tmp_path, kind):
     import headviz
@@ -235,6 +238,7 @@ def test_an_ablation_whose_metric_is_undefined_has_no_costs(place, tmp_path):
     assert outcome["values"] == [[None] * 4] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "own"),
     all_in_ci(
@@ -294,6 +298,7 @@ def test_the_spec_of_every_algorithm_is_read_back(algorithm, place):
     assert make_job("prune", json.loads(json.dumps(spec))).plan == make_job("prune", spec).plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ablation", "score", "faster"])
 @pytest.mark.parametrize("changed", ["model", "data"])
 def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, place, tmp_path):

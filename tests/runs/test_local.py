@@ -69,6 +69,7 @@ def test_a_spec_that_does_not_fit_is_refused_and_nothing_is_written(registry):
     assert not registry.folder.exists()
 
 
+@pytest.mark.slow
 def test_the_worker_is_its_own_session_and_nice_and_without_streamlit(registry, monkeypatch):
     monkeypatch.delenv("HEADVIZ_NICENESS")
     run = rehearse(**SLOW)

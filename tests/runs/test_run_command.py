@@ -56,6 +56,7 @@ def test_without_wait_it_returns_at_once_and_can_be_cancelled_and_resumed(regist
     assert as_json(capsys, "cancel", run["id"])["state"] == "cancelled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -129,6 +130,7 @@ def test_paths_are_kept_from_the_root_on_for_every_kind(own_home, tmp_path, monk
     assert service.new_record("distill", distilled).spec["trainings"] == [place["model"], place["base"]]
 
 
+@pytest.mark.slow
 def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_path):
     place = folders(tmp_path / "real")
     for change, reason in (
@@ -234,6 +236,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", DAMAGE)
 def test_a_damaged_record_does_not_hide_the_others(registry, capsys, what):
     bad, good = (as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"] for _ in range(2))

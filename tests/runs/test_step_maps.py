@@ -69,6 +69,7 @@ def test_without_retraining_the_maps_are_those_of_the_really_pruned_model(opened
         assert s.sparsity == state.record(0, s.step).sparsity
 
 
+@pytest.mark.slow
 def test_a_removed_head_has_no_maps_from_its_step_on(opened):
     context, plan, state = opened("one-importance")
     head = removed_first(state)
@@ -93,6 +94,7 @@ def test_retrained_steps_show_their_own_models_or_say_that_they_are_gone(opened,
     np.testing.assert_allclose(result.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_class_is_explained_throughout_and_stop_stops(opened):
     context, plan, state = opened("one-importance")
     head = kept_throughout(state)

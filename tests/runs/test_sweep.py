@@ -200,6 +200,7 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
         planned_training({**spec, "label_column": "nothing"}, 1)
 
 
+@pytest.mark.slow
 def test_the_timing_of_a_plan_hears_its_stop(tmp_path, own_home):
     from headviz.errors import Cancelled
     from headviz.pruning import PruningPlan

@@ -62,6 +62,7 @@ def test_taylor_and_fisher_by_finite_differences():
 MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [None, MASK])
 @pytest.mark.parametrize("kind", ["mean", "constant"])
 def test_a_gate_leads_to_what_stands_in_the_heads_place(kind, mask):
@@ -192,6 +193,7 @@ def test_ablation_by_matthews_of_one_answer_for_all_is_0():
     assert (result.interval_high >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "task", "order"), [
     (("entailment", "neutral", "contradiction"), "demo", (0, 1, 2)),
     (("equivalent", "not_equivalent"), "mrpc", (1, 0)),  # the other way round than the task

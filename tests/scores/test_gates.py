@@ -91,6 +91,7 @@ def test_learning_sees_the_model_that_is_evaluated(clf, data, kind, translates):
             assert float(result) == pytest.approx(float(slow), rel=1e-5), (under, gates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_way_of_learning_closes_gates_to_what_stands_there(clf, data, name):
     zero = score_heads(clf, data, name, **QUICK).values
@@ -221,6 +222,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_
     assert score_heads(clf, data, name, **QUICK, checkpoint=place).values.tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep_seconds", "after_the_first"),
     [
@@ -248,6 +250,7 @@ def test_causal_gates_stopped_in_a_later_learning_keep_those_before(
     assert made_updates == [*range(8), *after_the_first]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "before", "now"),
     [
@@ -267,6 +270,7 @@ def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, 
     assert result.tobytes() == score_heads(clf, data, name, batch=6, cache=False, **now).values.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_translation_models_have_them(name):
     clf = tiny_translator()

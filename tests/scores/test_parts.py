@@ -44,6 +44,7 @@ def equal(a, b):
     return left == right or str(left) == str(right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(SCORES, ["taylor", "conductance-pearson", "magnitude", "ablation"]))
 def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     data = made(50)

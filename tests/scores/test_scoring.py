@@ -110,6 +110,7 @@ def test_order_batch_and_padding_do_not_matter(clf, data, name):
     np.testing.assert_allclose(one_by_one.stderr, first.stderr, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_heads_that_are_off_are_nan_and_take_no_part(clf, data, name):
     mask = HeadMask.full(3, 4).without(OFF)
@@ -333,6 +334,7 @@ def test_killed_in_the_middle_it_continues_to_identical_values(clf, tmp_path):
     np.testing.assert_array_equal(continued.stderr, straight.stderr)
 
 
+@pytest.mark.slow
 def test_growing_tables_narrow_and_end_at_the_whole(clf):
     data = made(40)
     tables = list(score_progressive(clf, data, steps=4, cache=False))

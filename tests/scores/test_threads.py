@@ -29,6 +29,7 @@ def test_one_thread_fewer_and_back():
         torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "hidden", "given", "used"),
     [

@@ -30,6 +30,7 @@ print(time.time(), flush=True)
 ENDS = [("", 0), ("raise SystemExit(3)", 3), ("raise SystemExit('a mistake')", 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("end", "status"), some_in_ci(ENDS, ENDS[1:2]))
 def test_a_process_ends_while_its_threads_compute(end: str, status: int) -> None:
     found = subprocess.run([sys.executable, "-c", CODE.format(end=end)], capture_output=True, text=True, check=False)

@@ -119,6 +119,7 @@ def test_stopping_ends_when_nobody_wants_it(be: Any, work: Work) -> None:
     assert job.stopped
 
 
+@pytest.mark.slow
 def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew(scanned_once: None) -> None:
     from streamlit.testing.v1 import AppTest
 
@@ -268,6 +269,7 @@ def test_what_has_nothing_to_show_goes_before_the_rest_of_what_has(be: Any) -> N
     assert last["small"] < last["large"] < last["ahead"]
 
 
+@pytest.mark.slow
 def test_a_part_that_is_shown_grows_beside_a_long_evaluation(be: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The grid of costs stood at 4 examples until an evaluation of 10,000 had ended."""
     be("")

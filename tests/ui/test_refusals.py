@@ -82,12 +82,14 @@ def _messages() -> Iterator[tuple[str, str]]:
                     yield f"{where}:{line}", text
 
 
+@pytest.mark.slow
 def test_messages_name_options_in_brackets_alone() -> None:
     named = [(where, text) for where, text in _messages() if FLAG.search(text)]
     assert len(named) > 15
     assert [f"{where}: {text[-80:]}" for where, text in named if FLAG.search(on_page(text))] == []
 
 
+@pytest.mark.slow
 def test_so_do_they_name_pythons_arguments() -> None:
     named = [(where, text) for where, text in _messages() if ARGUMENT.search(text)]
     assert len(named) > 15
