@@ -78,17 +78,6 @@ CALLS = {
 }
 RESULTS = {"evaluate": "evaluation", "score": "scores", "ablate": "ablation", "run show": "run"}
 MORE = {"evaluate --compare": "evaluation", "patch --paths": "patch", "cache show": "cache", "cache clear": "cache"}
-SLOW = {
-    "export",
-    "finetune",
-    "distill",
-    "prune --faster",
-    "grade",
-    "stacks",
-    "tokens",
-    "patch --pairs",
-    "analyse runtimes",
-}
 
 
 def definition(label: str) -> str:
@@ -114,9 +103,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 MARKS = {"prune --faster": [pytest.mark.flaky(reruns=3)]}
 
 
-@pytest.mark.parametrize(
-    "label", [pytest.param(n, marks=[*MARKS.get(n, ()), *([pytest.mark.slow] if n in SLOW else ())]) for n in CALLS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("label", [pytest.param(name, marks=MARKS.get(name, ())) for name in CALLS])
 def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ""
     for needed in NEEDED if label in ("export", "analyse runtimes") else ():

@@ -19,7 +19,6 @@ from headviz.storage.exchange import restored
 
 LAYERS, HEADS = SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
-QUICK = ("by-slice", "ablation")  # the other analyses take longer
 NAMES = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["class"])]
 
 
@@ -77,7 +76,8 @@ def press(app: Any, key: str) -> Any:
     return next(b for b in app.button if b.key == key).click().run()
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_analyses(
     open_page: Callable[..., Any], view: dict[str, str], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
