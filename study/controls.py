@@ -27,7 +27,7 @@ import headviz
 from headviz.analyses.grading import Half
 from headviz.demo import DATA
 from headviz.heads import HeadId, lowest
-from headviz.pruning.step import masked_lm_scores
+from headviz.scores.masked_words import masked_lm_scores
 from study.tables import table
 
 PAGE = Path(__file__).with_suffix(".md")

@@ -16,9 +16,8 @@ from headviz.extras.tickets.winning import PUBLISHED_TASKS, highest, highest_wit
 from headviz.extras.tickets.winning import table as report_tickets
 from headviz.heads import HeadMask
 from headviz.pruning.job import run_plan
-from headviz.pruning.step import masked_gates, masked_lm_scores, masked_places
 from headviz.reference import find
-from headviz.scores.map_values import masked_rows
+from headviz.scores.masked_words import masked_gates, masked_lm_scores, masked_places, masked_rows
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_folder

@@ -9,8 +9,9 @@ from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
 from headviz.models.families import FAMILIES
-from headviz.scores import map_values
-from headviz.scores.map_values import correlations, hidden_places, masked_rows
+from headviz.scores import masked_words
+from headviz.scores.map_values import correlations
+from headviz.scores.masked_words import hidden_places, masked_rows
 from headviz.scores.statistics import mean_of
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
@@ -92,7 +93,7 @@ def test_copies_of_a_text_are_averaged() -> None:
     alone = []
     for place in places:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(map_values, "hidden_places", lambda *_, here=place: [here])
+            patched.setattr(masked_words, "hidden_places", lambda *_, here=place: [here])
             alone.append(masked_rows(mlm, data.subset([0]), options=options)[0])
     np.testing.assert_allclose(result[0], np.nanmean(alone, axis=0), atol=1e-6)
     every = sum(not special for special in encoding.special)

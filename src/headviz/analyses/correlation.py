@@ -26,7 +26,8 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.catalogue import SCORES
-from ..scores.map_values import masked_rows, masked_source
+from ..scores.map_values import NAMES
+from ..scores.masked_words import masked_rows, masked_source
 from ..scores.statistics import mean_of
 from ..statistics.intervals import interval_of_mean
 from .common import check_score
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 Grid = NDArray[np.float64]
 FRESH, MASKED = "fresh-head", "masked-lm"  # where a pre-trained model's F comes from
-STATISTICS = ("spearman", "kendall", "pearson")
 BANDS = ((-1.0, 0.0), (0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 
 
@@ -175,8 +175,8 @@ def run(request: Request) -> CorrelationGrids:
     check_score(score)
     if source not in (FRESH, MASKED):
         raise OptionError(unknown_choice("source", source, (FRESH, MASKED)))
-    if source == MASKED and score not in (f"conductance-{s}" for s in STATISTICS):
-        raise OptionError(f"The source {MASKED} is for correlations: conductance-{', conductance-'.join(STATISTICS)}.")
+    if source == MASKED and score not in (f"conductance-{s}" for s in NAMES):
+        raise OptionError(f"The source {MASKED} is for correlations: conductance-{', conductance-'.join(NAMES)}.")
     most = request.option("tokens") or None
     clf, data, base = replace(request.clf, cut_at=most), request.sample(), request.option("base")
     tuned = [place.strip() for place in request.option("tuned").split(",") if place.strip()]

@@ -16,7 +16,7 @@ from ..models import LENGTH
 from ..models.source import Source
 from ..models.stand_in import ABLATIONS, CONSTANT, EXAMPLES, MEAN, ZERO, StandIn
 from ..options import option
-from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
+from ..scores.catalogue import TO_PRUNE_BY, of_masked_words, require_of_masked_words
 from ..tasks import DEFAULT_SAMPLES
 from .algorithms import ALGORITHMS, NOTHING, REPAIRS
 from .options import FinetuneOptions
@@ -279,7 +279,7 @@ class PruningPlan(Source):
             raise OptionError(StandIn(self.ablation).refusal())
         super().__post_init__()
         algorithm = ALGORITHMS[self.algorithm]
-        usual = masked_lm_scores()[0] if self.score_source == "masked-lm" else TO_PRUNE_BY
+        usual = of_masked_words()[0] if self.score_source == "masked-lm" else TO_PRUNE_BY
         object.__setattr__(self, "score", self.score or algorithm.only_score or usual)
         object.__setattr__(self, "repair", self.repair or algorithm.default_repair)
         if not self.score.strip():
@@ -342,18 +342,3 @@ def _check_masked_lm(algorithm: str, score: str) -> None:
             f"To score θ0 at its own task (--score-source masked-lm, score_source='masked-lm') choose one of: {fit}."
         )
     require_of_masked_words(score)
-
-
-def masked_lm_scores() -> tuple[str, ...]:
-    """The scores that are measured on a masked-language model, those of plugins that are loaded among them."""
-    return tuple(s.name for s in SCORES.values() if s.of_masked_words)
-
-
-def require_of_masked_words(score: str) -> Score:
-    """The score of this name; an ``OptionError`` if it is not measured on a masked-language model."""
-    if score not in SCORES or not SCORES[score].of_masked_words:
-        raise OptionError(
-            f"Score '{score}' is not defined on a masked-language model here. Choose one of: "
-            f"{', '.join(masked_lm_scores())}."
-        )
-    return SCORES[score]

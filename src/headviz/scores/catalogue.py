@@ -238,3 +238,18 @@ def check_fits(score: Score, answer: Answer) -> None:
             f"Score '{score.name}' {score.of_explained}, and a {answer.kind} model has none. "
             f"Choose one of: {', '.join(names_for(answer))}."
         )
+
+
+def of_masked_words() -> tuple[str, ...]:
+    """The scores that are measured on a masked-language model, those of plugins that are loaded among them."""
+    return tuple(s.name for s in SCORES.values() if s.of_masked_words)
+
+
+def require_of_masked_words(score: str) -> Score:
+    """The score of this name; an ``OptionError`` if it is not measured on a masked-language model."""
+    if score not in SCORES or not SCORES[score].of_masked_words:
+        raise OptionError(
+            f"Score '{score}' is not defined on a masked-language model here. Choose one of: "
+            f"{', '.join(of_masked_words())}."
+        )
+    return SCORES[score]

@@ -8,9 +8,7 @@ Shapes: B examples, S heads that are on side by side, L layers, H heads, T token
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,21 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..attention import HeadCall
 from ..attribution import attattr, integration
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..attribution.walk import Swept, answers_of
-from ..errors import OptionError, TaskError, is_one_of, unknown_choice
-from ..evaluation.plain import encode_data
-from ..models.classifier import Classifier, Encoding
 from ..models.fast.gpu import fetch, put, runs_by_itself
-from ..progress import Cancel, Progress, tracked
-from ..storage.exchange import MaskLike
 from .chunk import Chunk, Tables
-from .statistics import mean_of
 
 if TYPE_CHECKING:
-    from ..tasks import Dataset
+    pass
 
 
 # -----------------------------------------------------------------------------------------------
@@ -347,81 +338,3 @@ def _reaching(attribution: Tensor, layers: np.ndarray) -> Tensor:
     own = put(torch.from_numpy(layers), rows.device)
     seen = torch.zeros(len(rows), int(layers.max(initial=-1)) + 1, rows.shape[2], device=rows.device)
     return seen.index_add_(1, own, rows.to(seen))[:, own] > 0
-
-
-STATISTICS = ("spearman", "kendall", "pearson")
-COPIES = 1  # of each text
-
-
-@dataclass(frozen=True, eq=False)
-class _AtPlace(Classifier):
-    """Answers with the logits of one position of each row: [rows, vocabulary]."""
-
-    position: int = 0
-
-    def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
-        return super().forward(batch, call)[:, self.position]
-
-
-def masked_source(copies: int) -> str:
-    """Where the pre-trained model's F comes from, in words."""
-    places = "one masked place" if copies == 1 else f"mean over {copies} masked copies"
-    return f"the masked-language model's logit of the true token, {places} per text"
-
-
-def masked_rows(
-    mlm: Classifier,
-    data: Dataset,
-    statistic: str = "spearman",
-    *,
-    options: PathOptions | None = None,
-    copies: int = COPIES,
-    mask: MaskLike | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
-) -> NDArray[np.float64]:
-    """Each text's correlations of attention and attribution: [n, L, H], NaN where a head is off or there is none.
-
-    ``statistics.mean_of`` gives their mean over the texts.
-    """
-    if not is_one_of(statistic, STATISTICS):
-        raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
-    if copies < 1:
-        raise OptionError(f"At least one masked copy of each text is needed, not {copies}.")
-    mask_token = mlm.mask_token
-    kept = mlm.under(mask).array()
-    encodings = encode_data(mlm, data)
-    out = np.full((len(encodings), *kept.shape), np.nan)
-    for number, encoding in enumerate(tracked(encodings, progress, cancel)):
-        rows = []
-        for place in hidden_places(encoding, seed, number, copies):
-            # one copy at a time: each has its own place to look at
-            at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
-            ids = list(encoding.ids)
-            truth, ids[place] = ids[place], mask_token
-            hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
-            (swept,) = integration.swept(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)
-            (value,) = map_values(swept, kept, (statistic,))
-            rows.append(value()[statistic])
-        out[number] = mean_of(rows)
-    return out
-
-
-def hidden_places(encoding: Encoding, seed: int, number: int, copies: int = COPIES) -> list[int]:
-    """Which tokens of a text are hidden, one in each copy: of its own, never special ones, none twice.
-
-    The same wherever the text stands. A short text has fewer copies.
-    """
-    own, draw = own_places(encoding, seed, number)
-    if copies == 1:
-        return [int(draw.choice(own))]
-    return [int(i) for i in draw.permutation(own)[:copies]]
-
-
-def own_places(encoding: Encoding, seed: int, number: int) -> tuple[list[int], np.random.Generator]:
-    """Where a text's own tokens are, special ones excepted, and what draws among them; an error if it has none."""
-    own = [i for i, special in enumerate(encoding.special) if not special]
-    if not own:
-        raise TaskError(f"Example {number} has no token of its own to mask. Remove it from the data.")
-    return own, np.random.default_rng([seed, *encoding.ids])

@@ -12,8 +12,8 @@ import streamlit as st
 from ....errors import Note, UserError
 from ....options import Option, declared
 from ....pruning.algorithms import ALGORITHMS, REPAIRS
-from ....pruning.plan import PruningPlan, masked_lm_scores
-from ....scores.catalogue import PRESETS, SCORES, Preset, Score
+from ....pruning.plan import PruningPlan
+from ....scores.catalogue import PRESETS, SCORES, Preset, Score, of_masked_words
 from ....tasks import TASKS
 from ...parts import training
 from ...shell import controls, jobs, kept, loaders, state
@@ -145,7 +145,7 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
 def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Sequence[str]) -> dict[str, Any]:
     """Options that are rarely changed."""
     shape = loaders.shape(view)
-    masked = all(s in masked_lm_scores() for s in scores) and not any(
+    masked = all(s in of_masked_words() for s in scores) and not any(
         a.scores_trained or a.only_score for a in algorithms
     )
     repair = algorithms[0].default_repair if len(algorithms) == 1 else ""
