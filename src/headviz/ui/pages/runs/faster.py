@@ -114,11 +114,12 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
 
     job = make(spec)
     clf = job.spec.classifier()
-    require_possible(clf, job.spec.options)
+    splits = job.spec.splits
+    require_possible(clf, job.spec.options, splits[0])
     Timer(clf, job.spec.batch, job.spec.length)
     many = len(job.spec.names)
     work = f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."
-    return device_name(clf.device), f"{work} {chosen_on(*job.spec.splits)}".strip()
+    return device_name(clf.device), f"{work} {chosen_on(*splits)}".strip()
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
@@ -133,7 +134,8 @@ def detail(view: RunView) -> None:
         if step.get("note"):
             st.caption(plain(f"{NAMES[step['remove']]}: {step['note']}"))
     if not steps:
-        st.info("The first model appears once it is built. You may leave this page; the run continues.")
+        if view.state in ("running", "queued"):
+            st.info("The first model appears once it is built. You may leave this page; the run continues.")
         return
     first = steps[0]
     metric = next(iter(first["metrics"]), "")
