@@ -12,8 +12,11 @@ import pytest
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import grades, grading
+from headviz.analyses.analysis import explained
 from headviz.analyses.grades import Grade, Grades, cost, curves, figure, finding, view
 from headviz.analyses.grading import SHARES, Half, auroc, grade, halves_of, precision
+from headviz.answers import ANSWERS
+from headviz.answers.metrics import constant_name, metric_title
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS
 from headviz.answers.rank import RANK
@@ -22,7 +25,7 @@ from headviz.heads import HeadId, lowest
 from headviz.storage.store import Store
 from headviz.tasks import Dataset
 from support.analysed import learnt
-from support.graded import graded
+from support.graded import graded, graded_as
 from support.marks import all_in_ci
 from support.plain import evaluate
 from tools.demo.grades import page
@@ -349,6 +352,16 @@ def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
     assert "| 0.050 [0.000, 0.100] |" in "\n".join(
         page(grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade"))
     )
+
+
+def test_areas_are_named_after_the_metric_of_the_job() -> None:
+    for answer in ANSWERS.values():
+        if explained(answer):
+            said = " ".join(
+                part.caption for part in view(replace(graded_as(taylor=0.8), metric=answer.graded_in)).parts
+            )
+            assert f"in {metric_title(answer.graded_in)}: 1 = everything, 0 = {constant_name(answer.graded_in)}" in said
+            assert ("Balanced accuracy" in said) == (answer.graded_in == "balanced_accuracy")
 
 
 def test_a_record_without_curves_is_shown_without_them() -> None:

@@ -14,8 +14,11 @@ from transformers import AutoModel
 import headviz
 from headviz.answers.rank import RANK
 from headviz.pruning import FinetuneOptions
+from headviz.pruning.faster import require_possible
 from headviz.pruning.finetuning import fine_tune
+from headviz.pruning.options import FasterOptions
 from headviz.tasks import Dataset, get_task
+from support.jobs import data_of
 from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
 
@@ -117,6 +120,18 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     (folder / "modules.json").write_text("[")
     with pytest.raises(headviz.UserError, match=r"modules\.json of .* cannot be read"):
         headviz.load(folder)
+
+
+@pytest.mark.parametrize("repair", ["refit", "tune", "bias", "none"])
+def test_weights_are_solved_again_on_single_texts_alone(tmp_path: Path, repair: str) -> None:
+    clf, pairs = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), data_of("vector")
+    options = FasterOptions(repair=repair)
+    require_possible(clf, options, replace(pairs, pairs=None, labels=None))
+    if repair in ("bias", "none"):
+        require_possible(clf, options, pairs)
+    else:
+        with pytest.raises(headviz.UserError, match=r"each text of a pair by itself\. Choose repair 'none' or 'bias'"):
+            require_possible(clf, options, pairs)
 
 
 def test_a_partner_is_found_among_all_texts_of_a_batch(tmp_path: Path) -> None:

@@ -1,27 +1,34 @@
 """Every analysis draws as one figure, with its own numbers in it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+import headviz
 from headviz import HeadMask
 from headviz.analyses import ablation, pruning_curve
 from headviz.analyses.ablation import Ablation
+from headviz.analyses.by_slice import BySlice
 from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
-from headviz.display.figures.heads import relation_map
-from headviz.display.figures.style import write_html
+from headviz.answers.metrics import constant_name, metric_title
+from headviz.display.figures.bars import value_histogram
+from headviz.display.figures.heads import pair_map, relation_map
+from headviz.display.figures.style import in_words, write_html
 from headviz.display.table import Picture, Table
 from headviz.extras.analyses import cross_dataset
 from headviz.extras.analyses.cross_dataset import relate
 from headviz.extras.analyses.dynamics import Checkpoint, Dynamics, finding
 from support.gallery import RESULTS, a_cloud, by_kind
+from support.jobs import data_of, model_of
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
 FULL = HeadMask.full(12, 12)
+NAMES = {Ablation: "ablation", BySlice: "by-slice", PruningCurves: "pruning-curves"}
 
 
 def table(seed: int = 0) -> Ablation:
@@ -150,3 +157,47 @@ def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:
     checkpoint = Checkpoint("epoch-1", 0.9, sparsities, tuple(p.value / 0.9 for p in points), result)
     assert (checkpoint.spare, checkpoint.surely) == (0.75, 0.25)
     assert "75 % of the heads off (25 % by the lower ends" in finding(Dynamics("f", "taylor", (checkpoint,)))
+
+
+@pytest.mark.parametrize("job", ["labels", "tokens", "span", "rank", "vector"])
+def test_a_view_names_the_metric_and_the_constant_answer_of_its_job(job: str) -> None:
+    data = data_of(job)
+    data = replace(data, slices=tuple("ab"[i // 4 % 2] for i in range(len(data))), slice_name="kind")
+    evaluator = headviz.evaluator_of(model_of(job), data)
+    metric = data.task.primary_metric
+    orders = {"one": np.arange(12.0).reshape(3, 4)}
+    made = headviz.by_slice(evaluator), headviz.pruning_curves(evaluator, orders, step=0.5), headviz.ablate(evaluator)
+    for result in made:
+        view = ANALYSES[NAMES[type(result)]].view(result)
+        said = " ".join([view.finding, *(str(line) for line in view.about)])
+        for part in view.parts:
+            said += f" {part.caption} {' '.join(part.titles('page')) if isinstance(part, Table) else ''}"
+        assert metric_title(metric) in said
+        assert metric not in said
+        assert "one class" not in said
+        if not isinstance(result, Ablation):
+            assert constant_name(metric) in said.lower()
+
+
+def test_an_interval_ends_where_a_share_ends() -> None:
+    made = curves()
+    points = tuple(replace(p, interval_low=-2.0, interval_high=0.5) for p in made.curves[0].points)
+    fig = pruning_curve.figure(replace(made, curves=(Curve("taylor", points),)))
+    (area,) = (trace.y for trace in fig.data if trace.fill == "toself")
+    assert (min(area), max(area)) == (0, 1)
+
+
+def test_a_relation_without_values_has_no_row() -> None:
+    points = np.ones((2, 2, 3))
+    points[:, :, 1] = np.nan
+    assert list(relation_map(points, ["next", "other text", "itself"]).data[0].y) == ["next", "itself"]
+
+
+def test_the_names_of_pairs_stand_next_to_their_square() -> None:
+    layout = pair_map(np.zeros((2, 2)), ["L0·H0", "L0·H1"], "interaction, loss").layout
+    assert (layout.xaxis.constrain, layout.yaxis.constrain, layout.yaxis.scaleanchor) == ("domain", "domain", "x")
+
+
+def test_a_histogram_is_told_in_words() -> None:
+    fig = value_histogram(np.array([1.0, np.nan, 4.0]), np.array([True, False, True]), "cost")
+    assert in_words(fig)[0] == ("significant", "2 values from 1 to 4")

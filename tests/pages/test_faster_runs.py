@@ -60,6 +60,15 @@ def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: 
     assert (trained.learning_rate, trained.epochs, record.spec["train_limit"]) == (3e-4, 0.5, 16)
 
 
+@pytest.mark.parametrize(("state", "waits"), [("running", True), ("failed", False)])
+def test_only_a_run_at_work_has_a_model_to_come(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, waits: bool
+) -> None:
+    app = open_page("runs", run=runs.put(state, "faster", {**source(studio_folder), "targets": [1.2]}, 0))
+    assert not app.exception
+    assert any("the run continues" in e.value for e in app.info) == waits
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["running", "done"])
 def test_a_run_shows_what_each_speed_keeps(

@@ -233,6 +233,14 @@ def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict
     assert any(box.label == "Passage of this query" and len(box.options) == 4 for box in app.selectbox)
 
 
+@pytest.mark.parametrize("job", ["vector"])
+def test_a_number_is_compared_with_what_stands_first(open_page: Callable[..., Any], own: dict[str, str]) -> None:
+    app = open_page("compare", **own, mask=OFF, first="mask", other="all")
+    assert not app.exception
+    (said,) = re.findall(r"against (.*)", texts(app).replace("\\", ""))
+    assert said == "current mask (2 off)"
+
+
 @pytest.mark.parametrize("job", ["rank"])
 def test_one_click_reads_one_output_in_another_way(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     app = open_page("data", **own)

@@ -208,6 +208,23 @@ def test_a_change_stands_with_its_interval():
     assert written({}) == "–"
 
 
+@pytest.mark.parametrize(
+    ("metric", "title", "text"),
+    [
+        ("micro_f1", "same answers", "50.0 %"),
+        ("pearson", "r with its answers", "0.5"),
+        ("ndcg@10", "τ with its order", "0.5"),
+    ],
+)
+def test_only_equal_answers_are_a_share_of_answers(metric, title, text):
+    from headviz.runs.tables import step_table
+
+    step = {"seed": 0, "step": 1, "sparsity": 0.5, "metrics": {metric: 0.7}, "agreement": 0.5, "seconds": 1.0}
+    table = step_table("prune", {"algorithm": "iterative"}, [], [step])
+    (at,) = [i for i, column in enumerate(table.columns) if column.name == "agreement"]
+    assert (table.columns[at].title, table.columns[at].text(step["agreement"])) == (title, text)
+
+
 @pytest.mark.slow
 def test_looking_at_runs_needs_no_torch(registry):
     code = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.heads import HeadMask
 from headviz.models.stand_in import StandIn
 from headviz.ui.pages import analyses
+from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders
-from headviz.ui.shell.view import View
+from headviz.ui.shell.view import View, grades_of, remember_grades
+from support.graded import graded_as
 
 
 @pytest.mark.parametrize(("over_draws", "draws"), [(True, 5), (False, 1)])
@@ -24,5 +27,26 @@ def test_an_analysis_says_itself_whether_it_takes_several_draws(monkeypatch: Any
     mine: Any = replace(ANALYSES["redundant"], name="mine", over_draws=over_draws)
     drawn = StandIn("resample", draws=5)
     clf: Any = object()
-    analyses.FromPage(mine, clf, clf, View(), HeadMask.full(2, 2), {}, drawn).on(clf)
+    analyses.FromPage(mine, clf, clf, View(), HeadMask.full(2, 2), {}, [], drawn).on(clf)
     assert [one.draws for one in seen] == [draws]
+
+
+def test_a_job_prunes_by_the_order_that_its_page_has_chosen(monkeypatch: Any) -> None:
+    """The grades that choose it are one user's, and a thread does not know whose."""
+    who = ["ann"]
+    monkeypatch.setattr(scoring, "all_known", lambda view, present: {})
+    monkeypatch.setattr(loaders, "shape", lambda view: SimpleNamespace(scores=["taylor"]))
+    monkeypatch.setattr(analyses.measure, "stand_in", StandIn)
+    monkeypatch.setattr(analyses.state, "mask", lambda present: present)
+    grades_of(lambda: who[0])
+    clf: Any = SimpleNamespace(present=HeadMask.full(2, 2), max_length=9)
+    view = View(model="m", task="custom")
+    try:
+        remember_grades(view.source, graded_as(taylor=0.9, random=0.1))
+        assert scoring.removing(view) == "taylor"
+        request = analyses._request(ANALYSES["pruning-curves"], clf, clf, view)
+        who[0] = "the machine's user"
+        assert scoring.removing(view) != "taylor"
+        assert request.option("scores").split(",")[0] == "taylor"
+    finally:
+        grades_of(str)

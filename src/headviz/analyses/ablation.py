@@ -214,14 +214,14 @@ def figure(result: Ablation) -> Figure:
         text=f"baseline {result.baseline:.3f}",
         font={"size": SMALL},
     )
-    fig.update_xaxes(title=f"{result.subject.metric} without one head", row=1, col=2)
+    fig.update_xaxes(title=f"{result.subject.called} without one head", row=1, col=2)
     fig.update_yaxes(title="heads", row=1, col=2)
     return frame(fig, 110 + max(220, 26 * len(result.values)), top=34, least=240 + 34 * result.base.num_heads)
 
 
 def _histogram(result: Ablation) -> Figure:
     about = result.subject
-    return value_histogram(about.scale * result.values, result.significant(), f"cost, points of {about.metric}")
+    return value_histogram(about.scale * result.values, result.significant(), f"cost, points of {about.called}")
 
 
 def view(result: Ablation) -> View:
@@ -238,7 +238,7 @@ def view(result: Ablation) -> View:
             Picture(
                 "ablation_histogram",
                 lambda: _histogram(result),
-                f"How many heads cost how much; the full model has {about.metric} {metric(result.baseline, scale)}.",
+                f"How many heads cost how much; the full model has {about.called} {metric(result.baseline, scale)}.",
                 COST,
             ),
             heads_table(
@@ -284,8 +284,8 @@ def cost_grid(result: Ablation) -> Grid:
         "ablation_grid",
         result.base,
         scale * result.values,
-        f"cost: points of {about.metric} lost",
-        f"Points of {about.metric} that the model loses without each head, on {about.n:,} {about.split} examples.",
+        f"cost: points of {about.called} lost",
+        f"Points of {about.called} that the model loses without each head, on {about.n:,} {about.split} examples.",
         tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(result.significant())),
         f"significant (q < {SIGNIFICANT:g})",
         undecided(result.interval_low, result.interval_high),

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..answers.metrics import continued, metric_title
+from ..answers.metrics import continued
 from ..display.figures.style import FAINT, NEUTRAL, frame, tone, whisker
 from ..display.recipes import Code, call
 from ..display.sentences import points_changed
@@ -171,7 +171,7 @@ def figure(result: AllButOne) -> Figure:
     named = result.subject.rows
     ticks = {"tickvals": list(range(len(named))), "ticktext": list(named)} if named else {"dtick": 1}
     fig.update_xaxes(title="layer in which one head is kept", **ticks)
-    fig.update_yaxes(title=f"change of {metric_title(result.subject.metric)}, points")
+    fig.update_yaxes(title=f"change of {result.subject.called}, points")
     return frame(fig, 360, top=34)
 
 
@@ -179,15 +179,16 @@ def finding(result: AllButOne) -> str:
     if not result.rows:
         return "No layer of this model has heads."
     known = [r for r in result.rows if r.delta == r.delta]
-    worst = min(known, key=lambda r: r.delta, default=None)
-    if worst is None:
-        return f"{flat(result)}{result.subject.metric} has no value with one head in a layer."
-    scale, layer = result.subject.scale, _layer(result, worst)
+    if not known:
+        return f"{flat(result)}{result.subject.called} has no value with one head in a layer."
+    scale, worst = result.subject.scale, min(known, key=lambda r: r.delta)
+    most = [_layer(result, r) for r in known if r.delta == worst.delta]
     enough = sum(within(r.interval_low, result.margin / scale) for r in result.rows)
     lost = "No layer loses anything on these examples."
     if scale * worst.delta <= -0.05:  # what is written as 0.0 is no loss
-        sentence = points_changed(worst.delta, worst.interval_low, worst.interval_high, scale)
-        lost = f"{layer[0].upper()}{layer[1:]} loses most: {sentence}."
+        low, high = (worst.interval_low, worst.interval_high) if len(most) == 1 else (None, None)
+        named, change = " and ".join(most), points_changed(worst.delta, low, high, scale)
+        lost = f"{named[0].upper()}{named[1:]} lose{'s' * (len(most) == 1)} most: {change}."
     of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {result.margin:g} points"
     sentence = f"In {enough} {of} one head is enough: {loss} is excluded."
     if not enough:
@@ -229,7 +230,7 @@ def view(result: AllButOne) -> View:
             Picture(
                 "all_but_one_bars",
                 lambda: figure(result),
-                f"Change of {about.metric} when only the best head of one layer is left, chosen on {where}.",
+                f"Change of {about.called} when only the best head of one layer is left, chosen on {where}.",
                 r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
                 "Choosing and reporting on the same data flatters; 'training examples' does not.",
             ),

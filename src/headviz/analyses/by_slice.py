@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
-from ..answers.metrics import continued
+from ..answers.metrics import constant_name, continued
 from ..display.figures.heads import marked_map
 from ..display.numbers import points
 from ..display.table import Column, Picture, Table, View
@@ -279,11 +279,11 @@ def finding(result: BySlice) -> str:
 
 def view(result: BySlice) -> View:
     about, scale = result.subject, result.subject.scale
-    form = "%.2f" if scale == 1 else "%.3f"
+    form, level = "%.2f" if scale == 1 else "%.3f", constant_name(about.metric)
     columns = (
         Column("examples", value=attrgetter("n")),
-        Column(about.metric, form, attrgetter("baseline")),
-        Column("one class", form, attrgetter("constant"), f"the {about.metric} of the best constant answer"),
+        Column(about.called, form, attrgetter("baseline")),
+        Column(level, form, attrgetter("constant"), f"the {about.called} of the best constant answer"),
         Column("costliest head", value=attrgetter("head")),
         in_points("cost", lambda k: scale * k.cost, lambda k: (scale * k.interval_low, scale * k.interval_high)),
         in_points("elsewhere", lambda k: scale * k.elsewhere),
@@ -300,7 +300,7 @@ def view(result: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(result),
-                f"Points of {about.metric} that each kind of examples loses without a head: each kind's costliest, "
+                f"Points of {about.called} that each kind of examples loses without a head: each kind's costliest, "
                 "then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
@@ -310,9 +310,9 @@ def view(result: BySlice) -> View:
                 "by_slice_table",
                 (Column(kind, value=attrgetter("name")), *columns),
                 result.slices,
-                caption=f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what "
-                "the same head costs all other examples. The costliest of many heads was chosen on these very "
-                "examples: expect a little less on new ones.",
+                caption=f"Costs in points. {level[0].upper()}{level[1:]}: the {about.called} of the best constant "
+                "answer. Elsewhere: what the same head costs all other examples. The costliest of many heads was "
+                "chosen on these very examples: expect a little less on new ones.",
                 masks=[result.base.without([k.head]) if k.head else None for k in result.slices],
                 hint="Choose a row to switch its head off in the Mask lab.",
                 height=None if len(result.slices) <= 24 else 400,

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import plugins
 from ..answers.comparison import Answers, Delta
+from ..answers.metrics import metric_title
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
 from ..progress import Cancel, Progress, after, require_functions, tracked
 from ..results import Result
@@ -67,6 +68,11 @@ class Subject(Result):
         return points_in(self.metric)
 
     @property
+    def called(self) -> str:
+        """The metric's name for reading."""
+        return metric_title(self.metric)
+
+    @property
     def data(self) -> str:
         return f"{self.task} {self.split}"
 
@@ -75,7 +81,7 @@ class Subject(Result):
         return (
             ("model", self.model),
             ("data", f"{self.data}, {self.n:,} examples"),
-            ("metric", f"{self.metric} {'–' if baseline != baseline else format(baseline, '.4f')}"),
+            ("metric", f"{self.called} {'–' if baseline != baseline else format(baseline, '.4f')}"),
             *((("in a head's place", self.stand_in),) if self.stand_in else ()),
         )
 

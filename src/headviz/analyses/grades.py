@@ -14,6 +14,7 @@ from typing import Any, overload
 
 from plotly.graph_objects import Figure, Scatter
 
+from ..answers.metrics import constant_name, metric_title
 from ..demo import DATA
 from ..display.figures.style import CLASSES, FAINT, NEUTRAL, ROW, frame, whisker
 from ..display.numbers import number
@@ -90,6 +91,7 @@ class Grades(Result):
     n: int
     data: str
     splits: int = 0  # of the data into halves; 0 in records whose intervals are each by itself, over examples alone
+    metric: str = "balanced_accuracy"  # that orders are graded in
 
     def __iter__(self) -> Iterator[Grade]:
         return iter(self.scores)
@@ -119,14 +121,13 @@ class Grades(Result):
         return tuple(g.score for g in self.scores if g.behind_low is not None and g.behind_low <= 0)
 
 
-KEPT = "What is kept of what the model knows, in balanced accuracy: 1 = everything, 0 = one class for all. Dotted: \
-random orders."
+KEPT = "What is kept of what the model knows, in {metric}: 1 = everything, 0 = {level}. Dotted: random orders."
 CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
 COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
-MEASURED = """Measured on one half of the data, removed on the other, both ways{splits}. Balanced accuracy is the mean \
-over the classes; a regression has Pearson's r. Heads tied: in the tables of both halves; where some do, values are \
-means over ten drawn orders of them. Behind the best: paired on the same examples, 95 %, {together}. CPR, CMD: areas \
-of the Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
+MEASURED = """Measured on one half of the data, removed on the other, both ways{splits}. {balanced}Heads tied: in \
+the tables of both halves; where some do, values are means over ten drawn orders of them. Behind the best: paired on \
+the same examples, 95 %, {together}. CPR, CMD: areas of the Mechanistic Interpretability Benchmark. Exact costs and \
+Shapley values are of the task's own metric."""
 PLANTED = " AUROC, precision: against the heads whose part is known."
 FIRST = 5  # curves that have a colour: the eye separates no more
 LEAST_SECONDS = 1e-5  # the axis is logarithmic
@@ -247,13 +248,15 @@ def table_of(result: Grades) -> Table:
     splits, together = "", "each score by itself, over examples alone"
     if result.splits:
         splits, together = f", in {result.splits} splits", "for all scores at once, because the best was picked"
-    caption = MEASURED.format(splits=splits, together=together) + (PLANTED if result.planted else "")
+    balanced = "Balanced accuracy is the mean over the classes. " if result.metric == "balanced_accuracy" else ""
+    caption = MEASURED.format(splits=splits, together=together, balanced=balanced) + (PLANTED if result.planted else "")
     return Table.of("grades_table", COLUMNS, result.scores, caption=caption).filled()
 
 
 def view(result: Grades) -> View:
     truth = f"{result.planted} heads with a known part" if result.planted else "no head's part is known"
-    pictures = [Picture("grades", lambda: figure(result), KEPT)]
+    kept = KEPT.format(metric=metric_title(result.metric), level=constant_name(result.metric))
+    pictures = [Picture("grades", lambda: figure(result), kept)]
     if any(g.curve for g in result):
         pictures.append(Picture("grades_curves", lambda: curves(result), CURVES))
     if any(g.score != RANDOM for g in result):

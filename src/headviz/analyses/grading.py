@@ -4,9 +4,9 @@ The data are cut into halves of the same make-up. A score is measured on one hal
 other; then the halves change places. The data are cut in five ways, and learned scores have another seed in each: a
 score that is good on one half by luck is not the best by it.
 
-*Area*: the mean share of what the model knows above one class for all that is left at 10 to 90 % of the heads removed,
-lowest first, in balanced accuracy. 1 = everything, 0 = one class for all. Where heads tie, it is the mean over ten
-drawn orders of them.
+*Area*: the mean share of what the model knows above the best constant answer that is left at 10 to 90 % of the heads
+removed, lowest first, in the metric that its job is ``graded_in``. 1 = everything, 0 = the constant answer. Where heads
+tie, it is the mean over ten drawn orders of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import scipy
 from numpy.typing import NDArray
 
 from .. import __version__, plugins
+from ..answers.metrics import metric_title
 from ..attribution import conductance
 from ..demo import planted_heads
 from ..display.recipes import Code, call
@@ -109,10 +110,10 @@ class Half:
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0] + LEAST_KNOWN:
-            lacking = self.measure.lacking.format(self.full[0], self.constant[0])
+            reached = f"{metric_title(clf.answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
             raise TaskError(
-                f"On one half of the examples, {len(data)}, '{clf.name}' {lacking}, so no order can be graded. "
-                "More examples may do."
+                f"On one half of the examples, {len(data)}, '{clf.name}' {self.measure.lacking} ({reached}), so no "
+                "order can be graded. More examples may do."
             )
 
     def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
@@ -138,7 +139,7 @@ class Half:
         return [np.array([metric(present.without(order[:count])) for count in counts]) for order in orders]
 
     def left(self, curve: NDArray) -> NDArray[np.float64]:
-        """[shares, 1 + draws]: the share that is left of what the full model has above one class for all.
+        """[shares, 1 + draws]: the share that is left of what the full model has above the best constant answer.
 
         NaN for a draw in which it has nothing, as one of a single class.
         """
@@ -216,10 +217,10 @@ def grade(
 ) -> Grades:
     """Grade head scores on a classifier and labelled data. Without ``scores`` all that it has, but for the slow ones.
 
-    Areas are of balanced accuracy, or of Pearson's r for a regression, over so many ``splits`` of the data into halves.
-    ``cache`` has what was measured before on the
-    same model and data, and gets what is measured now: an interrupted call goes on. Raises ``UserError`` for a model
-    that is no better than one class for all, fewer than 40 examples, or an unknown score.
+    Areas are of the metric that the job is ``graded_in``, of several classes balanced accuracy, over so many ``splits``
+    of the data into halves. ``cache`` has what was measured before on the same model and data, and gets what is
+    measured now: an interrupted call goes on. Raises ``UserError`` for a model that is no better than the best constant
+    answer, fewer than 40 examples, or an unknown score.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo"), headviz.load_task("demo", limit=48)
@@ -240,7 +241,8 @@ def grade(
     if len(data) < LEAST:
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
     results = measure(clf, data, names, progress, label_order=label_order, splits=splits, cancel=cancel, cache=cache)
-    return graded(results, names, planted_in(clf), len(data), data.task.title)
+    grades = graded(results, names, planted_in(clf), len(data), data.task.title)
+    return replace(grades, metric=clf.answer.graded_in)
 
 
 def measure(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import takewhile
+from math import inf
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers
-from ..answers.metrics import continued, corrected
-from ..display.figures.style import CLASSES, FAINT, NEUTRAL, band, constant_line, frame, safe, whisker
+from ..answers.metrics import constant_name, continued, corrected
+from ..display.figures.style import CLASSES, FAINT, NEUTRAL, band, constant_line, frame, limits, safe, whisker
 from ..display.numbers import number, points
 from ..display.recipes import Code, call
 from ..display.table import Column, Picture, Table, View
@@ -429,15 +430,18 @@ def run(request: Request) -> PruningCurves:
 
 def figure(result: PruningCurves) -> Figure:
     """Metric against percentage pruned; bands are the paired interval of the change. Dotted: the best constant."""
-    fig, unit = go.Figure(), result.subject.scale
+    fig, unit, level = go.Figure(), result.subject.scale, result.baseline
+    ends = limits([result.subject.metric], (p.value for curve in result.curves for p in curve.points))
+    least, most = ends or (-inf, inf)
     fig.add_hline(y=result.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
     if result.constant is not None:
         constant_line(fig, result.constant, result.subject.metric)
     for k, curve in enumerate(result.curves):
         shade = NEUTRAL if curve.name == ORACLE_NAME else CLASSES[k % len(CLASSES)]
         x = [100 * p.sparsity for p in curve.points]
-        low = [result.baseline + p.interval_low for p in curve.points]
-        band(fig, x, low, [result.baseline + p.interval_high for p in curve.points], shade, legendgroup=curve.name)
+        low = [max(level + p.interval_low, least) for p in curve.points]
+        high = [min(level + p.interval_high, most) for p in curve.points]
+        band(fig, x, low, high, shade, legendgroup=curve.name)
         fig.add_scatter(
             x=x,
             y=[p.value for p in curve.points],
@@ -456,7 +460,7 @@ def figure(result: PruningCurves) -> Figure:
             "<br>%{customdata[4]}<extra>" + safe(curve.name) + "</extra>",
         )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
-    fig.update_yaxes(title=result.subject.metric)
+    fig.update_yaxes(title=result.subject.called)
     return frame(fig, 400, top=34)
 
 
@@ -479,13 +483,14 @@ def finding(result: PruningCurves) -> str:
 
 
 def view(result: PruningCurves) -> View:
+    level = "" if result.constant is None else f", and {constant_name(result.subject.metric)}"
     return View(
         finding(result),
         parts(
             result,
             "pruning_curves",
-            "Heads masked lowest score first; bands are the 95 % paired intervals. Dotted lines: the order of single "
-            "ablations, which has seen these answers, and one class for all.",
+            "Heads masked lowest score first; bands are the 95 % paired intervals. Dotted: the order of single "
+            f"ablations, which has seen these answers{level}.",
         ),
         about=result.subject.about(result.baseline),
         rows=result.subject.rows,
@@ -502,7 +507,7 @@ def _ties(form: str) -> tuple[Column, ...]:
 
 def parts(result: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]:
     """The curves and the table of their points."""
-    scale, metric = result.subject.scale, result.subject.metric
+    scale, metric = result.subject.scale, result.subject.called
     points = [(c, p) for c in result.curves for p in c.points]
     ties = any(c.tied for c in result.curves)
     form = "%.2f" if scale == 1 else "%.4f"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, OptionError, TaskError
 from .comparison import Answers, Drawn
-from .metrics import OWN, Metric
+from .metrics import OWN, SAME_ANSWERS, Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -116,6 +116,10 @@ class Answer(ABC):
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     flips: bool = False  # an answer stays or flips as a whole, see ``margin``
+    graded_in: str = ""  # the metric of ``drawn``
+    agrees: str = (
+        SAME_ANSWERS  # what ``Answers.agreement`` with another model is called; any other than this is no share
+    )
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     functions: bool = False  # metrics may be a user's own functions, see ``Answers.as_rows``
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability

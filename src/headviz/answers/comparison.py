@@ -156,7 +156,7 @@ class Drawn:
 
     of: Callable[[NDArray], NDArray[np.float64]]  # answers -> [R] the measure in each draw
     constant: NDArray[np.float64]  # [R] what the best answer that does not depend on the input reaches
-    lacking: str  # the sentence on a model that is no better, with places for its value and the constant's
+    lacking: str  # what is said of a model that is no better
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,7 +78,8 @@ class Labels(Answer):
     costs = "log-probability of the right labels, lost without the head"
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, read_at, decoder = "classification head", FIRST, None
-    usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
+    usual, graded_in = ("micro_f1", "macro_f1", "exact_match"), "micro_f1"
+    paired, label_needed = True, False
     columns, named = "labels", ("label", "examples")
     functions, flips = True, True
 
@@ -123,11 +124,11 @@ class Labels(Answer):
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Micro F1, against the same labels for all."""
         known = LabelAnswers(gold, gold)
-        constant = np.nan_to_num(known.resampled(weights, _same_for_all(gold), "micro_f1"))
-        lacking = "is no better than the same labels for all (micro F1 {:.3f} against {:.3f})"
-        return Drawn(
-            lambda predicted: np.nan_to_num(known.resampled(weights, predicted, "micro_f1")), constant, lacking
-        )
+
+        def f1_of(predicted: NDArray) -> NDArray[np.float64]:
+            return np.nan_to_num(known.resampled(weights, predicted, self.graded_in))
+
+        return Drawn(f1_of, f1_of(_same_for_all(gold)), f"is no better than {SAME}")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         counts = dict(zip(names, (predictions == 1).sum(axis=0).tolist(), strict=True))

@@ -6,7 +6,7 @@ same it is 0: such a model is no better than chance, and among others it is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,15 @@ def constant_name(name: str, answer: Any = None) -> str:
     if not named and name in METRICS:
         named = {METRICS[name].constant_name}
     return ANY_ANSWER if len(named) > 1 else named.pop() if named else Metric.constant_name
+
+
+SAME_ANSWERS = "same answers"
+
+
+def agreement_name(metrics: Iterable[str]) -> str:
+    """What ``Answers.agreement`` with another model is called next to metrics of a job."""
+    jobs = plugins.TABLES["answers"].entries().values()
+    return next((job.agrees for name in metrics for job in jobs if name in job.metrics), SAME_ANSWERS)
 
 
 def points_in(name: str) -> float:

@@ -80,6 +80,7 @@ class Number(Answer):
     trained, read_at = "classification head", FIRST
     decoder: bool | None = None
     usual: tuple[str, ...] = ("pearson", "spearman")
+    graded_in, agrees = "pearson", "r with its answers"
     paired, columns, instead, functions = True, "number", "rank", True
     least_lead = 0.05  # between two texts, for patching
 
@@ -119,7 +120,7 @@ class Number(Answer):
                 r: NDArray[np.float64] = (weights @ (x * y) / n - ex * ey) / np.sqrt(spread)
             return np.where(spread > 1e-18, r, 0.0)
 
-        return Drawn(follows, np.zeros(len(weights)), "does not follow the gold values (Pearson's r {:.3f})")
+        return Drawn(follows, np.zeros(len(weights)), "does not follow the gold values")
 
     # the data ----------------------------------------------------------------------------------------------
 

@@ -104,6 +104,7 @@ class OneClass(Answer):
     trained, read_at, decides, flips, decoder = "classification head", FIRST, True, True, None
     columns, others = "class", ("probabilities",)
     usual: tuple[str, ...] = ("accuracy", "matthews")
+    graded_in = "balanced_accuracy"
     paired, formula = True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
@@ -160,9 +161,7 @@ class OneClass(Answer):
             shares = np.divide(right, sizes, out=np.zeros(right.shape), where=sizes > 0)
             return np.asarray(shares.sum(axis=1) * constant)
 
-        return Drawn(
-            balanced, constant, "is no better than one class for all (balanced accuracy {:.3f} against {:.3f})"
-        )
+        return Drawn(balanced, constant, "is no better than one class for all")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         return counts(predictions, names)

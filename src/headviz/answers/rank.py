@@ -179,6 +179,7 @@ class Rank(Number):
     """A passage's score is the logit, which is F as well. Learned by binary cross-entropy, as cross-encoders are."""
 
     job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
+    graded_in, agrees = "ndcg@10", "τ with its order"
     does = "reads a query and a passage and says how well the passage answers the query"
     costs = "log-probability of the right relevance, lost without the head"
     text_columns, label_column = ("query", "passage"), "relevance"
@@ -223,9 +224,9 @@ class Rank(Number):
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """nDCG@10, against a random order."""
         known = RankAnswers(gold, gold[:, 0])
-        constant = known.resampled(weights, np.zeros(len(gold)), "ndcg@10")
-        lacking = "orders passages no better than chance (nDCG@10 {:.3f} against {:.3f})"
-        return Drawn(lambda scores: known.resampled(weights, scores, "ndcg@10"), constant, lacking)
+        constant = known.resampled(weights, np.zeros(len(gold)), self.graded_in)
+        lacking = "orders passages no better than chance"
+        return Drawn(lambda scores: known.resampled(weights, scores, self.graded_in), constant, lacking)
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
         """Relevant passages that changed their place; a mean where passages tie."""

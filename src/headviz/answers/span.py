@@ -125,7 +125,8 @@ class Span(Answer):
     costs = "log-probability of the right span, lost without the head"
     architectures, auto_class = ("ForQuestionAnswering",), "AutoModelForQuestionAnswering"
     trained, read_at, num_texts, fresh = "question-answering head", EACH, 2, ("start", "end")
-    usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False
+    usual, graded_in = ("exact_match", "token_f1"), "token_f1"
+    paired, columns, label_needed = True, "span", False
     functions = True
     text_columns, label_column = ("question", "context"), "answers"
     graph = ("start_logits", "end_logits")
@@ -150,9 +151,9 @@ class Span(Answer):
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Token F1, against no answer to any question."""
         known = SpanAnswers(gold, np.full((len(gold), 2), -1))
-        constant = known.resampled(weights, known.full, "token_f1")
-        lacking = "answers no better than no answer to any question (token F1 {:.3f} against {:.3f})"
-        return Drawn(lambda predicted: known.resampled(weights, predicted, "token_f1"), constant, lacking)
+        constant = known.resampled(weights, known.full, self.graded_in)
+        lacking = "answers no better than no answer to any question"
+        return Drawn(lambda predicted: known.resampled(weights, predicted, self.graded_in), constant, lacking)
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
         answers, rows = SpanAnswers(data.gold, full), []

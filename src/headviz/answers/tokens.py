@@ -136,7 +136,8 @@ class Tokens(Answer):
     costs = "log-probability of the right tags, lost without the head"
     architectures, auto_class = ("ForTokenClassification",), "AutoModelForTokenClassification"
     trained, read_at, num_texts = "token-classification head", EACH, 1
-    usual, paired, columns, functions = ("span_f1", "token_accuracy"), True, "tokens", True
+    usual, graded_in = ("span_f1", "token_accuracy"), "token_accuracy"
+    paired, columns, functions = True, "tokens", True
     text_columns, label_column = ("tokens",), "tags"
     gold_name, named, formula = "tags", ("tag", "words"), r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
 
@@ -167,9 +168,9 @@ class Tokens(Answer):
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Token accuracy, against the most frequent tag for all."""
         known = TokenAnswers(gold, gold)
-        constant = known.resampled(weights, _most_frequent(gold), "token_accuracy")
-        lacking = "is no better than the most frequent tag for all (token accuracy {:.3f} against {:.3f})"
-        return Drawn(lambda predicted: known.resampled(weights, predicted, "token_accuracy"), constant, lacking)
+        constant = known.resampled(weights, _most_frequent(gold), self.graded_in)
+        lacking = "is no better than the most frequent tag for all"
+        return Drawn(lambda predicted: known.resampled(weights, predicted, self.graded_in), constant, lacking)
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         """Words."""

@@ -111,7 +111,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         length=args.length,
         **from_flags(args, SearchOptions),
     )
-    require_possible(clf, spec.options)
+    require_possible(clf, spec.options, train)
     work = FasterSteps(clf, train, spec.options, dev, args.label_order, store=store_for(not args.no_cache))
     with ExitStack() as stack:
         if retrain is None:

@@ -21,7 +21,7 @@ from ..answers.probabilities import PROBABILITIES
 from ..errors import ModelError, TaskError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.paired import paired_change, same_answers
-from ..evaluation.plain import class_order, counts_for, metrics_for
+from ..evaluation.plain import class_order, counts_for, encode_data, metrics_for
 from ..models.feed_forward import neurons, outer_map, require_neurons
 from ..models.network import require_model
 from ..models.onnx import Session
@@ -150,7 +150,7 @@ def prune_faster(
     require_model(clf)
     require_dataset(data)
     options = FasterOptions(batch, length, samples, runtime, repair, importance, rate, seed, remove, retrain)
-    require_possible(clf, options)
+    require_possible(clf, options, data)
     work = FasterSteps(clf, data, options, dev, label_order, progress, cancel, store=store_for(cache))
     way, results = rounds(targets, retrain is not None), dict[float, Faster]()
     for target in targets:
@@ -166,8 +166,8 @@ def prune_faster(
     return every[0] if one else every
 
 
-def require_possible(clf: Classifier, options: FasterOptions) -> None:
-    """A ``ModelError`` for a model whose parts cannot be removed, or not tuned."""
+def require_possible(clf: Classifier, options: FasterOptions, data: Dataset | None = None) -> None:
+    """A ``ModelError`` for a model whose parts cannot be removed, or not tuned on such ``data``."""
     clf.check_classes()
     require_prunable(clf)
     require_neurons(clf)
@@ -181,6 +181,11 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
         )
     if options.repair not in (NOTHING, MEANS):
         require_repairable(clf, options.repair, NOTHING)
+        if data is not None and not clf.in_stages(encode_data(clf, data.subset(range(1)))):
+            raise ModelError(
+                f"Repair '{options.repair}' follows one text through the layers, and '{clf.name}' computes each text "
+                f"of a pair by itself. Choose repair '{NOTHING}' or '{MEANS}'."
+            )
 
 
 WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from .. import plugins
 from ..analyses import ablation
-from ..answers.metrics import continued, metric_title
+from ..answers.metrics import constant_name, continued, metric_title
 from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
 from ..display.numbers import span
@@ -239,8 +239,8 @@ def figure(view: RunView) -> tuple[str, Any, str] | None:
     sentence = f"Dashed: {' or '.join(names.values())}."
     if any(len(c.by_seed) > 1 for c in curves):
         sentence += " Bands: one standard deviation over the seeds."
-    if any(c.constant is not None for c in curves):
-        sentence += " Dotted: one class for all."
+    if level := {constant_name(c.metric): None for c in curves if c.constant is not None}:
+        sentence += f" Dotted: {' or '.join(level)}."
     return "Metric against heads pruned", run_curves(curves), sentence
 
 

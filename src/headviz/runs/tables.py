@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly
 
-from ..answers.metrics import METRICS, corrected, metric_title
+from ..answers.metrics import METRICS, SAME_ANSWERS, agreement_name, corrected, metric_title
 from ..display import numbers
 from ..display.figures import speed
 from ..display.figures.style import CLASSES, FAINT, SMALL, band, constant_line, frame, safe
@@ -52,6 +52,8 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
     detail = DETAIL if prunes else PLACES
     tied = PLACES if baselines.ties(models) else DETAIL
     sized = PLACES if "sparsity" in has else DETAIL
+    same = agreement_name(names)
+    form = numbers.share if same == SAME_ANSWERS else numbers.number
     columns = (
         (any(_model(s, prunes) for s in models), Column("model", value=lambda s: _model(s, prunes))),
         (several, Column("seed", value=lambda s: None if s.get("reference") else s.get("seed"))),
@@ -62,7 +64,7 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
         *((True, _away(n)) for n in names[:1] if retrained),
         (prunes, Column("against", value=lambda s: baselines.NAMES.get(s.get("against", "")), places=DETAIL)),
         ("heads_off" in has, _plain("heads off", "heads_off", places=detail)),
-        ("agreement" in has, _plain("same answers", "agreement", numbers.share, "as the full model", detail)),
+        ("agreement" in has, _plain(same, "agreement", form, "compared with the full model", detail)),
         ("parameters" in has, _plain("parameters", "parameters", "{:,}".format)),
         ("flops" in has, _plain("FLOPs", "flops", "{:.3g}".format, places=detail)),
         ("speedup" in has, _plain("speedup", "speedup", "×{:.2f}".format, places=detail)),

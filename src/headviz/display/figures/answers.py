@@ -10,13 +10,11 @@ import plotly.graph_objects as go
 
 from ...answers.metrics import constant_name, metric_title
 from ..numbers import interval, points
-from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, UNDER_TEXT, WORSE, frame, safe, scale_for, tone, whisker
+from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, UNDER_TEXT, WORSE, frame, limits, safe, scale_for, tone, whisker
 
 if TYPE_CHECKING:
     from ...answers.answer import Answer
     from ...answers.comparison import Delta
-
-CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
 
 
 def slices(
@@ -74,17 +72,18 @@ def slices(
 def _whiskers(deltas: Sequence[Delta]) -> dict[str, Any]:
     """The intervals of the changes around the masked values; they end where a share or a correlation ends."""
     ends = np.array([(d.full + d.interval_low, d.full + d.interval_high) for d in deltas], dtype=float)
-    if _shares(deltas) or all(d.metric in CORRELATIONS for d in deltas):
-        ends = ends.clip(0 if _shares(deltas) else -1, 1)
+    if (known := _limits(deltas)) is not None:
+        ends = ends.clip(*known)
     low, high = ends.reshape(-1, 2).T
     return whisker([d.masked for d in deltas], list(low), list(high))
 
 
+def _limits(deltas: Sequence[Delta]) -> tuple[int, int] | None:
+    return limits((d.metric for d in deltas), (v for d in deltas for v in (d.full, d.masked)))
+
+
 def _shares(deltas: Sequence[Delta]) -> bool:
-    """Whether the metric lies between 0 and 1; one that may be negative is known by its name."""
-    return not any(d.metric in CORRELATIONS for d in deltas) and all(
-        0 <= v <= 1 for d in deltas for v in (d.full, d.masked) if v == v
-    )
+    return _limits(deltas) == (0, 1)
 
 
 def metric_bars(

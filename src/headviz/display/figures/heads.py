@@ -13,14 +13,19 @@ from .style import FAINT, NEUTRAL, ROW, colour_bar, either_scale, frame, note, s
 
 
 def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
-    """What every head has above chance [L, H, R], in points: relations down, heads across, layer by layer."""
+    """What every head has above chance [L, H, R], in points: relations down, heads across, layer by layer.
+
+    A relation that no head has a value for has no row.
+    """
     layers, heads = points.shape[:2]
     rows = points.reshape(layers * heads, -1).T
+    known = np.isfinite(rows).any(axis=1)
+    rows, relations = rows[known], [name for name, one in zip(relations, known, strict=True) if one]
     scale = scale_for([float(v) for v in rows.ravel()], signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=rows,
-            y=list(relations),
+            y=relations,
             customdata=[[f"L{i}·H{j}" for i in range(layers) for j in range(heads)]] * len(rows),
             zmin=scale.lo,
             zmax=scale.hi,
@@ -145,8 +150,9 @@ def pair_map(values: np.ndarray, names: Sequence[str], name: str) -> go.Figure:
         )
     )
     for axes in (fig.update_xaxes, fig.update_yaxes):
-        axes(showgrid=False, zeroline=False, type="category", tickfont_size=9)
-    fig.update_yaxes(autorange="reversed", scaleanchor="x", constrain="domain")
+        # the names stand next to the square, wherever in the width it is
+        axes(showgrid=False, zeroline=False, type="category", tickfont_size=9, constrain="domain")
+    fig.update_yaxes(autorange="reversed", scaleanchor="x")
     return frame(fig, max(320, min(760, 90 + 5 * len(names))), top=34)
 
 

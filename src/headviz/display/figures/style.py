@@ -6,7 +6,7 @@ without a figure does not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -316,6 +316,17 @@ def colour_bar(title: str, **more: Any) -> dict[str, Any]:
     return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": title_of_bar, **more}
 
 
+CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
+
+
+def limits(metrics: Iterable[str], values: Iterable[float]) -> tuple[int, int] | None:
+    """Where the scale of these metrics ends: a share's at 0 and 1, a correlation's at −1 and 1; None for others."""
+    negative = [name in CORRELATIONS for name in metrics]
+    if any(negative):
+        return (-1, 1) if all(negative) else None
+    return (0, 1) if all(0 <= v <= 1 for v in values if v == v) else None
+
+
 def band(
     fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, **more: Any
 ) -> None:
@@ -390,6 +401,10 @@ def in_words(fig: Figure) -> list[tuple[str, str]]:
             known = [float(v) for row in drawn for v in row if v is not None and v == v]
             ends = f"from {min(known):.3g} to {max(known):.3g}" if known else "nothing measured"
             rows.append((trace.name or "map", f"{len(drawn)} rows, values {ends}"))
+        elif trace.type == "histogram":
+            known = [float(v) for v in trace.x if v == v]
+            ends = f" from {min(known):.3g} to {max(known):.3g}" if known else ""
+            rows.append((trace.name or "values", f"{len(known)} values{ends}"))
         elif getattr(trace, "hoverinfo", None) != "skip" and trace.x is not None and trace.y is not None:
             points = [f"{_word(x)}: {_word(y)}" for x, y in zip(trace.x, trace.y, strict=False) if x is not None]
             more = f" and {len(points) - SPOKEN} more" if len(points) > SPOKEN else ""

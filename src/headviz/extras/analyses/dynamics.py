@@ -1,7 +1,7 @@
 """Training dynamics: from which epoch on can heads go? [M §6, Fig. 5]
 
 Every checkpoint of a training run is scored and pruned in its own score's order. What is left is corrected for chance,
-as in Runs: the share that is left of what the unpruned checkpoint has above one class for all.
+as in Runs: the share that is left of what the unpruned checkpoint has above the best constant answer.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...analyses.ablation import ablate
 from ...analyses.analysis import SEED
 from ...analyses.common import ORACLE, check_score
 from ...analyses.pruning_curve import PruningCurves, flat, pruning_curves, ties_of_curves
+from ...answers.metrics import constant_name
 from ...display.figures.style import FAINT, frame, safe
 from ...display.numbers import metric
 from ...display.recipes import Code, call
@@ -203,16 +204,15 @@ def _ties(result: Dynamics) -> str:
 def finding(result: Dynamics) -> str:
     """How many heads the first and the last checkpoint can spare."""
     first, last = result.checkpoints[0], result.checkpoints[-1]
+    level = constant_name(last.curves.subject.metric)
 
     def spares(c: Checkpoint) -> str:
         if c.spare is None:
-            return (
-                f"{c.name} is no better than one class for all" if _corrected(result) else f"{c.name} has none to lose"
-            )
+            return f"{c.name} is no better than {level}" if _corrected(result) else f"{c.name} has none to lose"
         sure = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
         return f"{c.name} with {100 * c.spare:.0f} % of the heads off{sure}"
 
-    of = "what they have above one class for all" if _corrected(result) else "their metric"
+    of = f"what they have above {level}" if _corrected(result) else "their metric"
     spared = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
     return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {spared}."
 
@@ -228,9 +228,9 @@ def view(result: Dynamics) -> View:
                 "dynamics_curves",
                 lambda: figure(result),
                 f"Each line is one checkpoint, pruned in the order of its own {result.score} score, later ones "
-                f"stronger; the last one reaches {metric(last.baseline, about.scale)} unpruned. Dotted: one class "
-                "for all.",
-                r"(m(\text{masked}) - m(\text{one class})) / (m(\text{full}) - m(\text{one class}))",
+                f"stronger; the last one reaches {metric(last.baseline, about.scale)} unpruned. Dotted: "
+                f"{constant_name(about.metric)}.",
+                r"(m(\text{masked}) - m(\text{constant})) / (m(\text{full}) - m(\text{constant}))",
             ),
             Table(
                 "dynamics_table",
@@ -245,7 +245,7 @@ def view(result: Dynamics) -> View:
                 height=300,
             ),
         ),
-        about=(("data", f"{about.data}, {about.n:,} examples"), ("metric", about.metric)),
+        about=(("data", f"{about.data}, {about.n:,} examples"), ("metric", about.called)),
         note="Checkpoints are models on the way; the one that was saved at the end may be another.",
     )
 

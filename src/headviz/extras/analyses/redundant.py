@@ -227,7 +227,7 @@ def figure(result: Redundant, most: int = 20) -> Figure:
         [f"{r.first} + {r.second}" for r in rows],
         [(unit * r.excess, unit * r.excess_low, unit * r.excess_high) for r in rows],
         [(r.p_value, r.q_value) for r in rows],
-        axis=f"excess in {result.subject.metric}, points",
+        axis=f"excess in {result.subject.called}, points",
         colour=WORSE,
         nothing=f"no redundant pair among the {result.evaluated} evaluated of {result.candidates}",
         name="excess",
@@ -237,7 +237,7 @@ def figure(result: Redundant, most: int = 20) -> Figure:
 
 def view(result: Redundant) -> View:
     many, scale = len(result.pairs), result.subject.scale
-    note = f"In {result.subject.metric}; Interactions asks the same of the loss. A pair may be clear in one only."
+    note = f"In {result.subject.called}; Interactions asks the same of the loss. A pair may be clear in one only."
     if not many:
         note = f"So there is nothing to draw; {result.harmless} heads have no clear cost alone. {TESTED} {note}"
     columns = (

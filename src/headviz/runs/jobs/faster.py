@@ -132,8 +132,8 @@ class FasterJob(SourcesJob):
 
         spec = self.spec
         clf = spec.classifier()
-        require_possible(clf, spec.options)
         train, dev = spec.splits
+        require_possible(clf, spec.options, train)
         work = FasterSteps(clf, train, spec.options, dev, spec.label_order)
         return Loaded(work.clf, tuple(work.read), work)
 

@@ -163,6 +163,7 @@ SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
 GRADE = "grade"
+SECOND = "FOLDER"  # of other data, where the task has none
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -213,6 +214,7 @@ class FromPage:
     view: View
     chosen: HeadMask  # the Mask lab's
     known: dict[str, Any]  # score tables that exist
+    orders: list[str]  # scores to prune by; the best of the user's grades, whom a thread does not know
     stand_in: StandIn  # in the place of heads
     progress: jobs.Progress | None = None
     cancel: jobs.Cancel | None = None
@@ -249,18 +251,18 @@ class FromPage:
         return classifier
 
     def option(self, name: str) -> Any:
-        if name in (values := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
+        if name in (values := options(self.view, self.analysis, self.clf.max_length, self.orders)):
             return values[name]
         return next(wanted.default for wanted in self.analysis.options if wanted.name == name)
 
 
-def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
+def options(view: View, analysis: Analysis, longest: int, orders: Sequence[str]) -> dict[str, Any]:
     """The page's own values of options; they are also the command's flags."""
     options: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     options["margin"] = view.margin
     options["length"] = min(LENGTH, longest)
     if analysis.name != GRADE:  # which names all scores itself
-        options["scores"] = ",".join(dict.fromkeys([*orders(view, known), ORACLE]))
+        options["scores"] = ",".join(dict.fromkeys([*orders, ORACLE]))
     if analysis.asks("checkpoints"):
         options["checkpoints"] = checkpoints(view)
     return {name: value for name, value in options.items() if analysis.asks(name)}
@@ -287,7 +289,7 @@ def second_data(view: View) -> Dataset:
     if view.task in UNSEEN:
         return loaders.part(view, "unseen")
     raise TaskError(
-        f"Task '{view.task}' has one dev set only. Choose mnli (matched and mismatched), or a demo (dev and unseen)."
+        f"Task '{view.task}' has one dev set only. The command below takes a second one: --other-data {SECOND}."
     )
 
 
@@ -336,7 +338,8 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
 def _request(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> FromPage:
     known = scoring.all_known(view, clf.present)
     stand_in = measure.stand_in() if analysis.evaluates else StandIn()
-    return FromPage(analysis, clf, data, view, state.mask(clf.present), known, stand_in)
+    mask = state.mask(clf.present)
+    return FromPage(analysis, clf, data, view, mask, known, orders(view, list(known)), stand_in)
 
 
 def computed(name: str, clf: Classifier, data: Dataset) -> Any:
@@ -450,8 +453,8 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str,
         yield from drawn
         yield f"evaluator = {call('headviz.evaluator_of', Code('clf'), Code('data'), **words)}"
     if "other" in uses:
-        unseen, other = view.task in UNSEEN, OTHER.get(view.task, view.task)
-        yield recipes.task(view, "unseen", "other") if unseen else recipes.task(replace(view, task=other), name="other")
+        other = replace(view, task=OTHER[view.task]) if view.task in OTHER else replace(view, data=SECOND)
+        yield recipes.task(view, "unseen", "other") if view.task in UNSEEN else recipes.task(other, name="other")
     if "some" in uses:
         lengths = {"lengths": Code("clf.tokenizer")} if "model" in analysis.needs else {}
         yield recipes.task(replace(view, limit=0), "train", "train")
@@ -473,8 +476,8 @@ def _stand_in(analysis: Analysis) -> StandIn:
 def _command(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str, Any]) -> str:
     shown_options: Options = tuple(options.items())
     if analysis.asks("other-task"):
-        other = ("other-split", "unseen") if view.task in UNSEEN else ("other-task", OTHER.get(view.task))
-        shown_options += (other,)
+        other = ("other-task", OTHER[view.task]) if view.task in OTHER else ("other-data", SECOND)
+        shown_options += (("other-split", "unseen") if view.task in UNSEEN else other,)
     return command(
         analysis.command or f"analyse {analysis.name}",
         (

@@ -470,7 +470,7 @@ def verdicts(clf: Classifier, answer: Answer, columns: Sequence[Column], logits:
             if not named:
                 st.markdown(f"### {numbers.number(float(values[0]))}")
                 if column is not columns[0]:
-                    st.caption(f"{numbers.signed(float(values[0] - first[0]))} against the full model")
+                    st.caption(plain(f"{numbers.signed(float(values[0] - first[0]))} against {columns[0].name}"))
                 continue
             now, was = (answer.shares(one, clf.labels) for one in (values, first))
             st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")

@@ -114,8 +114,8 @@ def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
 
     job = make(spec)
     clf = job.spec.classifier()
-    require_possible(clf, job.spec.options)
     train, dev = job.spec.splits
+    require_possible(clf, job.spec.options, train)
     work = FasterSteps(clf, train, job.spec.options, dev, job.spec.label_order, cancel=cancel)
     many = len(job.spec.names)
     says = [f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."]
@@ -137,7 +137,8 @@ def detail(view: RunView) -> None:
         if step.get("note"):
             st.caption(plain(f"{NAMES[step['remove']]}: {step['note']}"))
     if not steps:
-        st.info("The first model appears once it is built. You may leave this page; the run continues.")
+        if view.state in ("running", "queued"):
+            st.info("The first model appears once it is built. You may leave this page; the run continues.")
         return
     first = steps[0]
     metric = next(iter(first["metrics"]), "")

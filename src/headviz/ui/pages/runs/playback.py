@@ -38,6 +38,7 @@ def section(view: RunView) -> None:
             return
         if made is not None:
             component("playback")(key="playback", data=made)
+        if made is not None and made["texts"]:
             st.caption(
                 plain(
                     "The answers are those of the run's model under each step's mask. Your own text is the one on "

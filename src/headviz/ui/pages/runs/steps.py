@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 
 from .... import plugins
-from ....answers.metrics import constant_name, metric_title
+from ....answers.metrics import SAME_ANSWERS, agreement_name, constant_name, metric_title
 from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.style import Scale
@@ -76,9 +76,11 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     if full is not None and which == baselines.RETRAINED:
         shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
     if teacher is not None:
-        agreement = step.get("agreement")
-        agreement_text = "" if agreement is None else f"{100 * agreement:.0f} % same answers"
-        shown.append((baselines.NAMES[baselines.GIVEN], _value(teacher["metrics"].get(metric), metric), agreement_text))
+        agreement, called = step.get("agreement"), agreement_name([metric])
+        same = "" if agreement is None else f"{called} {agreement:.2f}".replace("-", "−")
+        if agreement is not None and called == SAME_ANSWERS:
+            same = f"{100 * agreement:.0f} % {called}"
+        shown.append((baselines.NAMES[baselines.GIVEN], _value(teacher["metrics"].get(metric), metric), same))
     if "heads_off" in step:
         shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
     if teacher is not None and step.get("parameters") and teacher.get("parameters"):
