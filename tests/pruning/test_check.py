@@ -12,6 +12,7 @@ from headviz.pruning.finetuning import examples_of, recipe_of
 from headviz.pruning.job import run_plan
 from headviz.pruning.trainer import Diverged
 from headviz.tasks import Dataset, get_task
+from support.jobs import data_of, model_of
 from support.plain import evaluate
 from support.pruning_plans import by_hash, context, make_data, plan
 from support.tiny import tiny_classifier, tiny_folder
@@ -168,3 +169,12 @@ def test_a_models_own_recipe_is_its_default(tmp_path):
         (folder / "recipe.json").write_text(bad)
         with pytest.raises(OptionError):
             recipe_of(folder)
+
+
+@pytest.mark.parametrize("repair", ["tune", "refit"])
+def test_a_repair_through_the_layers_for_texts_that_are_computed_apart(tmp_path, repair):
+    """It was planned and started, and failed at its first step."""
+    data = data_of("vector", 8)
+    c = context(tmp_path, clf=model_of("vector"), train=data, dev=data)
+    refused(c, plan("one-importance", repair=repair), ModelError, "computes each text of a pair by itself")
+    start(c, plan("one-importance", repair="bias"))

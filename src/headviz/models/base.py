@@ -182,6 +182,10 @@ class TransformerModel(Network, ABC):
     def max_length(self) -> int:
         """The most tokens a text may have."""
 
+    def in_stages(self, encodings: Sequence[Any]) -> bool:
+        """Whether the stages run these as they are."""
+        return True
+
     @property
     def classes(self) -> tuple[str, ...] | None:
         """Names of the classes in the order of the logits; None for a model without classes."""

@@ -277,10 +277,6 @@ class Classifier(TransformerModel):
         """The same under a mask, in float32, without gradients."""
         return self.outputs(batch, self.call(mask)).float()
 
-    def in_stages(self, encodings: Sequence[Encoding]) -> bool:
-        """Whether the stages run these as they are."""
-        return True
-
     def read_out(self, groups: Sequence[Tensor]) -> Tensor | None:
         """[n, width] from the last states of sequences of equal length, [B, T, D] each; None = as the family does."""
         return None

@@ -46,7 +46,7 @@ def start(
 ) -> State:
     """Check the plan against its models and data, and evaluate θ* with all heads."""
     clf, algorithm = context.clf, ALGORITHMS[plan.algorithm]
-    _check_model(clf, plan)
+    _check_model(clf, plan, context.train)
     steps = heads_off(plan, len(plan.rows(clf)), clf.num_heads)
     if _cuts(plan) and clf.family.why_not_empty and steps[-1] >= clf.num_heads and not plan.keep_per_layer:
         raise OptionError(
@@ -113,7 +113,7 @@ def check_base(clf: Classifier, base: Classifier) -> None:
         raise ModelError(f"The base model '{base.name}' has been pruned already. Give one with all its heads.")
 
 
-def _check_model(clf: Classifier, plan: PruningPlan) -> None:
+def _check_model(clf: Classifier, plan: PruningPlan, train: Dataset) -> None:
     if not clf.present.is_full:
         raise ModelError(
             f"'{clf.name}' has been pruned already: {len(clf.present.off)} of its heads are gone. "
@@ -121,7 +121,7 @@ def _check_model(clf: Classifier, plan: PruningPlan) -> None:
         )
     if _cuts(plan):
         require_prunable(clf)
-    require_repairable(clf, plan.repair)
+    require_repairable(clf, plan.repair, data=train)
 
 
 def _cuts(plan: PruningPlan) -> bool:

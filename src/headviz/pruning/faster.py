@@ -21,7 +21,7 @@ from ..answers.probabilities import PROBABILITIES
 from ..errors import ModelError, TaskError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.paired import paired_change, same_answers
-from ..evaluation.plain import class_order, counts_for, encode_data, metrics_for
+from ..evaluation.plain import class_order, counts_for, metrics_for
 from ..models.feed_forward import neurons, outer_map, require_neurons
 from ..models.network import require_model
 from ..models.onnx import Session
@@ -180,12 +180,7 @@ def require_possible(clf: Classifier, options: FasterOptions, data: Dataset | No
             f"of the removed ones. Choose repair 'refit' or '{NOTHING}'."
         )
     if options.repair not in (NOTHING, MEANS):
-        require_repairable(clf, options.repair, NOTHING)
-        if data is not None and not clf.in_stages(encode_data(clf, data.subset(range(1)))):
-            raise ModelError(
-                f"Repair '{options.repair}' follows one text through the layers, and '{clf.name}' computes each text "
-                f"of a pair by itself. Choose repair '{NOTHING}' or '{MEANS}'."
-            )
+        require_repairable(clf, options.repair, NOTHING, data)
 
 
 WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops

@@ -190,8 +190,9 @@ def repaired(
     return Repaired(small, error, time.perf_counter() - start)
 
 
-def require_repairable(clf: Classifier, repair: str, instead: str = "bias") -> None:
-    """A ``ModelError`` if this repair cannot be used with this model, which names the one to take ``instead``."""
+def require_repairable(clf: Classifier, repair: str, instead: str = "bias", data: Dataset | None = None) -> None:
+    """A ``ModelError`` if this repair cannot be used with this model, or on such ``data``; it names the one to take
+    ``instead``."""
     if repair == "bias" and any(clf.projections(row).output.bias is None for row in range(clf.num_layers)):
         raise ModelError(
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
@@ -201,4 +202,9 @@ def require_repairable(clf: Classifier, repair: str, instead: str = "bias") -> N
         raise ModelError(
             f"Repair '{repair}' needs the sum behind each attention, and headviz does not know where "
             f"{clf.family.title} has it. Choose repair '{instead}'."
+        )
+    if repair in SOLVERS and data is not None and not clf.in_stages(encode_data(clf, data.subset(range(1)))):
+        raise ModelError(
+            f"Repair '{repair}' follows one text through the layers, and '{clf.name}' computes each text of a pair by "
+            f"itself. Choose repair '{NOTHING}' or 'bias'."
         )
