@@ -231,6 +231,9 @@ def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict
     app = open_page("compare", **own, mask="f00")
     assert any("passage" in frame.value.columns and "relevance" in frame.value.columns for frame in app.dataframe)
     assert any(box.label == "Passage of this query" and len(box.options) == 4 for box in app.selectbox)
+    app = open_page("workbench", **own, mask="f00").run()
+    shown = " ".join(str(e.proto.body) for e in app.get("html"))
+    assert re.search(r"nDCG@10 [\d.]+ → [\d.]+ of \d+ queries", shown)
 
 
 @pytest.mark.parametrize("job", ["vector"])

@@ -235,10 +235,10 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
 
 def _on_data(measured: Any, off: str, data: Dataset) -> None:
     """One sentence without symbols; interval, p and margin one click below it."""
-    primary, examples = measured.comparison.primary, f"{data.split} examples"
+    primary, examples = measured.comparison.primary, f"{data.split} {data.answer.unit[1]}"
     if not off:
-        full = result_bar.reached(measured, masked=False)
-        st.html(f'<p class="dev">On the {escape(data.split)} examples: {escape(full)}, with all heads.</p>')
+        full = result_bar.reached(measured, data, masked=False)
+        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with all heads.</p>')
         return
     sentence = sentences.in_words(primary, off, examples)
     if not measured.final:

@@ -15,6 +15,7 @@ from . import measure, pair, texts
 
 if TYPE_CHECKING:
     from ...evaluation.mask_evaluator import Growing
+    from ...tasks import Dataset
 
 
 def of_page() -> None:
@@ -46,7 +47,8 @@ def section(present: HeadMask, measured: Growing | None = None, answer: str = ""
     mask, history = state.mask(present), state.session().history
     off, of = len({*mask.off} - {*present.off}), len(present.kept)
     parts = [f'<b data-changed="{changed}">{escape(answer)}</b>'] if answer else []
-    parts += [f"<span>{escape(reached(measured, masked=off > 0))}</span>"] if measured is not None else []
+    if measured is not None:
+        parts.append(f"<span>{escape(reached(measured, loaders.dataset(state.view()), masked=off > 0))}</span>")
     count = f"{off} of {of} off{frame.in_their_place()}" if off else f"all {of} heads on"
     parts.append(f"<span>{escape(count)}</span>")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="result_bar"):
@@ -73,12 +75,13 @@ def section(present: HeadMask, measured: Growing | None = None, answer: str = ""
         )
 
 
-def reached(measured: Growing, *, masked: bool) -> str:
-    """The primary metric before and after: ``accuracy 99.2 → 98.0 % of 500``."""
+def reached(measured: Growing, data: Dataset, *, masked: bool) -> str:
+    """The primary metric before and after: ``accuracy 99.2 → 98.0 % of 500``; units that are no examples by name."""
     d = measured.comparison.primary
     percent = d.metric == "accuracy"
     full, now = (f"{100 * v:.1f}" if percent else numbers.metric(v, d.scale) for v in (d.full, d.masked))
     change = f"{full} → {now}" if masked else full
-    return f"{metric_title(d.metric)} {change}{' %' if percent else ''} of {d.n:,}" + (
-        "" if measured.final else " so far"
-    )
+    one, many = data.answer.unit
+    name = "" if one == "example" else f" {many}"
+    so_far = "" if measured.final else " so far"
+    return f"{metric_title(d.metric)} {change}{' %' if percent else ''} of {d.n:,}{name}{so_far}"
