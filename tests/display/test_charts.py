@@ -15,6 +15,7 @@ from headviz.display.figures import bars, heads, maps
 from headviz.display.figures import maps as charts_maps
 from headviz.display.figures.heads import head_map
 from headviz.display.figures.maps import layer, symmetric_log
+from headviz.display.figures.speed import kept_against_speed
 from headviz.extras.tickets.transfer_figure import Square, kept_map
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
@@ -208,3 +209,12 @@ def test_a_layers_maps_keep_their_values_beside_the_colours() -> None:
     np.testing.assert_allclose(fig.data[1].customdata, maps[1], rtol=1e-6)
     assert fig.data[0].showscale
     assert fig.data[0].colorbar.ticktext[-1] == "0.5"
+
+
+def test_the_interval_of_a_share_stays_within_it() -> None:
+    """The whisker of a micro F1 ended at 1.002."""
+    change = {"metric": "accuracy", "difference": 0.01, "low": -0.02, "high": 0.04}
+    fast = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
+    step = {"remove": "both", "metrics": {"accuracy": 0.98}, "change": change, **fast}
+    area = kept_against_speed([step], "accuracy", 0.97).data[0]
+    assert sorted(area.y) == pytest.approx([0.95, 1.0])

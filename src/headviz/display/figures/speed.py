@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from ...tasks import points_in
 from .. import numbers
 from ..sentences import points_changed
 from ..table import FILES, PAGE, TERMINAL, Column, Ends, Table
-from .style import FAINT, MODELS, NEUTRAL, band, frame, safe, whisker
+from .style import FAINT, MODELS, NEUTRAL, band, frame, limits, safe, whisker
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -44,7 +45,9 @@ def kept_against_speed(
         values = [s["metrics"][metric] for s in rows]
         change = [c if (c := s.get("change") or {}).get("metric") == metric else {} for s in rows]
         speeds = [s["speedup"] for s in rows]
-        low, high = ([v + _off(c, end) for v, c in zip(values, change, strict=True)] for end in ("low", "high"))
+        least, most = limits([metric], values) or (-math.inf, math.inf)
+        low = [max(v + _off(c, "low"), least) for v, c in zip(values, change, strict=True)]
+        high = [min(v + _off(c, "high"), most) for v, c in zip(values, change, strict=True)]
         band(fig, speeds, low, high, _SHADES[remove], legendgroup=remove)
         fig.add_scatter(
             x=speeds,
