@@ -39,6 +39,23 @@ print("light")
 """
 
 
+WIDGET = '''
+import sys
+from streamlit.testing.v1 import AppTest
+page = """from headviz.ui.widgets import component
+component("tools")(key="link", data={"kind": "link", "rows": [1]})"""
+app = AppTest.from_string(page).run()
+assert not app.exception, app.exception
+assert "pandas" not in sys.modules
+'''
+
+
+def test_a_widget_does_not_import_pandas() -> None:
+    """Streamlit imports it to look for tables in what a widget gets: half a second before the first grid."""
+    done = subprocess.run([sys.executable, "-c", WIDGET], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 @pytest.mark.slow
 def test_the_first_grid_is_drawn_before_torch_is_there(tmp_path: Path) -> None:
     from headviz.demo import DATA
