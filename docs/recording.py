@@ -3,9 +3,9 @@
     headviz serve --headless &
     python docs/recording.py --out docs/pictures/start.webp
 
-A browser does what a visitor does: an example, a click on one head, the demonstration's steps on two fifths of the heads
-and on a sentence of one's own, which is typed. Waiting is cut short; nothing else is changed. Needs playwright, Chromium (``CHROMIUM`` names its path) and
-Pillow. A file of more than 2 MB is refused.
+A browser does what a visitor does: an example, a click on one head, the demonstration's steps on two fifths of the
+heads and on a sentence of one's own, which is typed. Waiting is cut short; nothing else is changed. Needs playwright,
+Chromium (``CHROMIUM`` names its path) and Pillow. A file of more than 2 MB is refused.
 """
 
 from __future__ import annotations

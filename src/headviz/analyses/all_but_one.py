@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..answers.metrics import continued
 from ..display.figures.style import FAINT, NEUTRAL, frame, tone, whisker
 from ..display.recipes import Code, call
-from ..display.sentences import points_changed
+from ..display.sentences import NAMED, points_changed
 from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError
 from ..evaluation.verdict import MARGIN, MARGIN_OPTION, within
@@ -188,7 +188,8 @@ def finding(result: AllButOne) -> str:
     if scale * worst.delta <= -0.05:  # what is written as 0.0 is no loss
         low, high = (worst.interval_low, worst.interval_high) if len(most) == 1 else (None, None)
         named, change = " and ".join(most), points_changed(worst.delta, low, high, scale)
-        lost = f"{named[0].upper()}{named[1:]} lose{'s' * (len(most) == 1)} most: {change}."
+        named = f"{len(most)} layers" if len(most) > NAMED else f"{named[0].upper()}{named[1:]}"
+        lost = f"{named} {'loses' if len(most) == 1 else 'each lose'} most: {change}."
     of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {result.margin:g} points"
     sentence = f"In {enough} {of} one head is enough: {loss} is excluded."
     if not enough:

@@ -91,7 +91,7 @@ class Grades(Result):
     n: int
     data: str
     splits: int = 0  # of the data into halves; 0 in records whose intervals are each by itself, over examples alone
-    metric: str = "balanced_accuracy"  # that orders are graded in
+    metric: str = ""  # that orders are graded in; empty in older records
 
     def __iter__(self) -> Iterator[Grade]:
         return iter(self.scores)
@@ -255,7 +255,11 @@ def table_of(result: Grades) -> Table:
 
 def view(result: Grades) -> View:
     truth = f"{result.planted} heads with a known part" if result.planted else "no head's part is known"
-    kept = KEPT.format(metric=metric_title(result.metric), level=constant_name(result.metric))
+    known = result.metric
+    kept = KEPT.format(
+        metric=metric_title(known) if known else "the metric of its job",
+        level=constant_name(known) if known else "the best constant answer",
+    )
     pictures = [Picture("grades", lambda: figure(result), kept)]
     if any(g.curve for g in result):
         pictures.append(Picture("grades_curves", lambda: curves(result), CURVES))

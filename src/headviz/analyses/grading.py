@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 FIFTH = 0.2
 RESAMPLES = 2000  # of the examples of a half
-LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
+LEAST_KNOWN = 1e-9  # above the best constant answer; less is rounding
 
 
 def units_of(data: Dataset, split: int = 0) -> tuple[list[int], list[int]]:
@@ -101,16 +101,16 @@ class Half:
         self.data, self.label_order = data, label_order
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
-        n = clf.answer.answers(self.gold, self.gold, ()).units
+        n = data.answer.answers(self.gold, self.gold, ()).units
         if weights is None or weights.shape[1] != n:  # some queries, without a relevant passage, are no units
             weights = drawn_units(n)
         self.weights = np.concatenate([np.ones((1, n), dtype=weights.dtype), weights])
-        self.measure = clf.answer.drawn(self.gold, self.weights)
+        self.measure = data.answer.drawn(self.gold, self.weights)
         self.constant = self.measure.constant
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0] + LEAST_KNOWN:
-            reached = f"{metric_title(clf.answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
+            reached = f"{metric_title(data.answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
             raise TaskError(
                 f"On one half of the examples, {len(data)}, '{clf.name}' {self.measure.lacking} ({reached}), so no "
                 "order can be graded. More examples may do."
@@ -242,7 +242,7 @@ def grade(
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
     results = measure(clf, data, names, progress, label_order=label_order, splits=splits, cancel=cancel, cache=cache)
     grades = graded(results, names, planted_in(clf), len(data), data.task.title)
-    return replace(grades, metric=clf.answer.graded_in)
+    return replace(grades, metric=data.answer.graded_in)
 
 
 def measure(

@@ -117,9 +117,8 @@ class Answer(ABC):
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     flips: bool = False  # an answer stays or flips as a whole, see ``margin``
     graded_in: str = ""  # the metric of ``drawn``
-    agrees: str = (
-        SAME_ANSWERS  # what ``Answers.agreement`` with another model is called; any other than this is no share
-    )
+    # what ``Answers.agreement`` with another model is called; any other than this is no share
+    agrees: str = SAME_ANSWERS
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     functions: bool = False  # metrics may be a user's own functions, see ``Answers.as_rows``
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability

@@ -165,12 +165,13 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     place, way = workplace.folder, job.spec.rounds
     checkpoints = Checkpoints(place / "checkpoints")
     state, _ = restored(job, checkpoints)
-    execution, began, built = Execution(job, checkpoints, state), time.monotonic(), dict.fromkeys(state["build"])
+    execution, built = Execution(job, checkpoints, state), dict.fromkeys(state["build"])
     before = len(built)
     trained = job.spec.finetune is not None
     try:
         if trained:
             _warn_of_time(workplace.loaded().made, [step for n, (_, step, _) in way.items() if n not in built])
+        began = time.monotonic()
         with phase_bar(None if trained else "--samples N scores fewer examples.") as bar:
             for now in run_here(execution, workplace, bar):
                 if len(now["build"]) > len(built) and trained:
@@ -191,7 +192,7 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
 def _warn_of_time(work: FasterSteps, left: Sequence[Round]) -> None:
     """Where the trainings of these rounds take long, a line that says how long."""
     several = f"training in {len(left)} rounds" if len(left) > 1 else "training"
-    shorter = "--limit N takes fewer examples, --epochs N trains for a shorter time."
+    shorter = "--limit N (fewer examples) or --epochs N (for a shorter time) begin anew, in another --out."
     if line := long_work(several, work.training_seconds(left), shorter):
         note_above(f"headviz: note: {line}")
 

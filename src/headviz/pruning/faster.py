@@ -42,10 +42,10 @@ from .latency import Timer, TimeTable, kept_table, measured
 from .options import (
     AUTO,
     BEST,
-    FULL_TRAINING,
     IMPORTANCE,
     MEANS,
     ONNX_INT8,
+    PASSES_OF_UPDATE,
     TARGETS,
     TORCH,
     TRAINS,
@@ -95,7 +95,7 @@ class Faster(Result):
     tried: tuple[dict[str, Any], ...]  # with what was tried beside it: ``Choice.tried``
     classes: dict[str, dict[str, Any]]  # the change of each class's F1
     calibration: dict[str, Any] | None  # the change of the negative calibration error: below 0 is worse
-    rates: tuple[dict[str, Any], ...]  # learning rates and the loss that a short training leaves
+    rates: tuple[dict[str, Any], ...]  # learning rates, and what a short training with them leaves
     model: Classifier = dataclasses.field(repr=False, compare=False)
     table: TimeTable = dataclasses.field(repr=False)
 
@@ -359,7 +359,9 @@ class FasterSteps:
         return trained, error, rates
 
     def training_seconds(self, way: Sequence[Round]) -> float:
-        """How long the trainings of these rounds take, from a few updates of the whole model."""
+        """How long the trainings of these rounds take at most, from a few updates of the whole model."""
+        if not way:
+            return 0.0
         options, n = self.options.retrain, len(self._watched[1])
         assert options is not None
         tries = self.options.rate == AUTO and self._watched[0] is not None
@@ -368,7 +370,7 @@ class FasterSteps:
         for step in way:
             of_round = dataclasses.replace(options, epochs=options.epochs * step.epochs)
             tried = len(FACTORS) * updates_of(_trial(of_round, n), n) / updates_of(of_round, n) if tries else 0.0
-            seconds += one * step.work / FULL_TRAINING * (1 + tried)
+            seconds += one * step.work / PASSES_OF_UPDATE * (1 + tried)
         return seconds
 
     def _trained(

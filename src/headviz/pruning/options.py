@@ -177,7 +177,7 @@ class FasterOptions(SearchOptions):
 
 TRAINS = "training"  # the phase in which a round trains, trials of learning rates included
 SHORT = 1 / 3  # of the epochs of a target, in a round that only leads to one
-FULL_TRAINING = 3.0  # passes of a model in one of its updates: one forward, and a backward that takes two
+PASSES_OF_UPDATE = 3.0  # of the model that is trained: one forward, and a backward that takes two
 RATIO = 1.5  # of the speeds of two rounds with training, at most
 
 
@@ -198,8 +198,8 @@ class Round(NamedTuple):
 
     @property
     def work(self) -> float:
-        """Of its training, in passes of the whole model: the teacher's, and three of the smaller one."""
-        return self.epochs * (1 + FULL_TRAINING / self.speed)
+        """Of its training, in passes of the whole model: the teacher's, and those of the smaller one."""
+        return self.epochs * (1 + PASSES_OF_UPDATE / self.speed)
 
 
 def rounds(targets: Sequence[float], trained: bool) -> list[Round]:

@@ -191,8 +191,8 @@ def repaired(
 
 
 def require_repairable(clf: Classifier, repair: str, instead: str = "bias", data: Dataset | None = None) -> None:
-    """A ``ModelError`` if this repair cannot be used with this model, or on such ``data``; it names the one to take
-    ``instead``."""
+    """A ``ModelError`` if this repair cannot be used with this model, or on such ``data``; it names what to take
+    instead."""
     if repair == "bias" and any(clf.projections(row).output.bias is None for row in range(clf.num_layers)):
         raise ModelError(
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
@@ -203,8 +203,13 @@ def require_repairable(clf: Classifier, repair: str, instead: str = "bias", data
             f"Repair '{repair}' needs the sum behind each attention, and headviz does not know where "
             f"{clf.family.title} has it. Choose repair '{instead}'."
         )
-    if repair in SOLVERS and data is not None and not clf.in_stages(encode_data(clf, data.subset(range(1)))):
+    if (
+        repair in SOLVERS
+        and data is not None
+        and len(data)
+        and not clf.in_stages(encode_data(clf, data.subset(range(1))))
+    ):
         raise ModelError(
             f"Repair '{repair}' follows one text through the layers, and '{clf.name}' computes each text of a pair by "
-            f"itself. Choose repair '{NOTHING}' or 'bias'."
+            f"itself. Choose repair '{NOTHING}', or 'bias' where the model has one."
         )

@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from .context import Context, ScoreFunction
 
 
-# -----------------------------------------------------------------------------------------------
-
-
 class Step:
     """One step of one seed. Nothing here changes the state."""
 

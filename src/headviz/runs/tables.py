@@ -266,8 +266,8 @@ def sweep_curves(children: Sequence[RunView]) -> list[Curve]:
 def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     """Metric against percentage pruned, one colour per run; thin lines are seeds, bands one sd over them.
 
-    Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and one class
-    for all answers. Hovering tells the metric corrected for that: the share left of what the full model has above it.
+    Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and the best
+    constant answer. Hovering tells the metric corrected for that: the share left of what the full model has above it.
     """
     fig = plotly.graph_objects.Figure()
     several_runs = len(curves) > 1

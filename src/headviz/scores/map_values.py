@@ -9,7 +9,7 @@ Shapes: B examples, S heads that are on side by side, L layers, H heads, T token
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,10 +21,6 @@ from ..attribution.rules import AttAttrOptions, PathOptions
 from ..attribution.walk import Swept, answers_of
 from ..models.fast.gpu import fetch, put, runs_by_itself
 from .chunk import Chunk, Tables
-
-if TYPE_CHECKING:
-    pass
-
 
 # -----------------------------------------------------------------------------------------------
 # Correlation of two matrices, for many heads at once: Pearson, Spearman, Kendall. One code for processors and GPUs.

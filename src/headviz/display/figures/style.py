@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answers.metrics import constant_name
+from ...answers.metrics import OWN, constant_name, points_in
 from ...evaluation.verdict import verdict
 from ...storage.writing import disk_errors, replace_file
 
@@ -321,10 +321,12 @@ CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negati
 
 def limits(metrics: Iterable[str], values: Iterable[float]) -> tuple[int, int] | None:
     """Where the scale of these metrics ends: a share's at 0 and 1, a correlation's at −1 and 1; None for others."""
-    negative = [name in CORRELATIONS for name in metrics]
+    names = list(metrics)
+    negative = [name in CORRELATIONS for name in names]
     if any(negative):
         return (-1, 1) if all(negative) else None
-    return (0, 1) if all(0 <= v <= 1 for v in values if v == v) else None
+    shares = all(name not in OWN and points_in(name) == 100 for name in names)
+    return (0, 1) if shares and all(0 <= v <= 1 for v in values if v == v) else None
 
 
 def band(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
-KEPT = 0.95  # of what the unpruned checkpoint has above one class for all
+KEPT = 0.95  # of what the unpruned checkpoint has above the best constant answer
 Scorer = Callable[["MaskEvaluator"], NDArray]  # an L×H table, high = keep
 
 
@@ -229,8 +229,10 @@ def view(result: Dynamics) -> View:
                 lambda: figure(result),
                 f"Each line is one checkpoint, pruned in the order of its own {result.score} score, later ones "
                 f"stronger; the last one reaches {metric(last.baseline, about.scale)} unpruned. Dotted: "
-                f"{constant_name(about.metric)}.",
-                r"(m(\text{masked}) - m(\text{constant})) / (m(\text{full}) - m(\text{constant}))",
+                f"{constant_name(about.metric) if _corrected(result) else 'nothing left'}.",
+                r"(m(\text{masked}) - m(\text{constant})) / (m(\text{full}) - m(\text{constant}))"
+                if _corrected(result)
+                else r"m(\text{masked}) / m(\text{full})",
             ),
             Table(
                 "dynamics_table",

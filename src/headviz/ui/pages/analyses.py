@@ -282,10 +282,15 @@ def checkpoints(view: View) -> str:
     return str(loaders.confined(view.base))
 
 
+def second_task(view: View) -> str | None:
+    """The task that has the second evaluation set, where there is one; columns of one's own are not its."""
+    return None if view.columns else OTHER.get(view.task)
+
+
 def second_data(view: View) -> Dataset:
     """The task's second evaluation set."""
-    if view.task in OTHER and not view.columns:
-        return loaders.dataset(replace(view, task=OTHER[view.task]))
+    if (other := second_task(view)) is not None:
+        return loaders.dataset(replace(view, task=other))
     if view.task in UNSEEN:
         return loaders.part(view, "unseen")
     raise TaskError(
@@ -453,7 +458,8 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str,
         yield from drawn
         yield f"evaluator = {call('headviz.evaluator_of', Code('clf'), Code('data'), **words)}"
     if "other" in uses:
-        other = replace(view, task=OTHER[view.task]) if view.task in OTHER else replace(view, data=SECOND)
+        task = second_task(view)
+        other = replace(view, data=SECOND) if task is None else replace(view, task=task)
         yield recipes.task(view, "unseen", "other") if view.task in UNSEEN else recipes.task(other, name="other")
     if "some" in uses:
         lengths = {"lengths": Code("clf.tokenizer")} if "model" in analysis.needs else {}
@@ -476,7 +482,8 @@ def _stand_in(analysis: Analysis) -> StandIn:
 def _command(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str, Any]) -> str:
     shown_options: Options = tuple(options.items())
     if analysis.asks("other-task"):
-        other = ("other-task", OTHER[view.task]) if view.task in OTHER else ("other-data", SECOND)
+        task = second_task(view)
+        other = ("other-data", SECOND) if task is None else ("other-task", task)
         shown_options += (("other-split", "unseen") if view.task in UNSEEN else other,)
     return command(
         analysis.command or f"analyse {analysis.name}",

@@ -21,16 +21,18 @@ def component(name: str) -> Any:
     """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request.
 
     Its data go in a tuple, which Streamlit sends as it is; in a dict it looks for tables and imports pandas for that.
+    Bytes go as they are.
     """
     files = ("shared.js", *(["export.js"] if name in PICTURES else []))
     code, style = "\n".join(map(_short, files)), _short(f"{name}.css")
     if name in WITH_GRID:
         code += "\n" + _short("grid.js").replace("export default function", "const drawGrid = function")
         style += "\n" + _short("grid.css")
-    code += "\n" + _short(f"{name}.js").replace("export default function", "const draw = function")
-    code += "\nexport default (given) => draw({ ...given, data: given.data[0] });"
+    code += "\n" + _short(f"{name}.js").replace("export default function", "const drawWidget = function")
+    code += "\nconst unpacked = (data) => (Array.isArray(data) ? data[0] : data);"
+    code += "\nexport default (given) => drawWidget({ ...given, data: unpacked(given.data) });"
     mount = st.components.v2.component(f"headviz_{name}", css=style, js=code)
-    return lambda data, **more: mount(data=(data,), **more)
+    return lambda data, **more: mount(data=data if isinstance(data, bytes) else (data,), **more)
 
 
 def words_of_file(file: str, caption: str) -> dict[str, str]:

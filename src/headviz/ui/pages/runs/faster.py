@@ -121,7 +121,7 @@ def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
     says = [f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."]
     if job.spec.finetune is not None:
         seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])
-        says.append(f"The trainings take about {span(seconds)}, less where one stops early.")
+        says.append(f"The trainings take about {span(seconds)}.")
     return device_name(clf.device), " ".join(filter(None, [*says, chosen_on(train, dev)]))
 
 

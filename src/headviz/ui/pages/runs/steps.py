@@ -76,7 +76,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     if full is not None and which == baselines.RETRAINED:
         shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
     if teacher is not None:
-        agreement, called = step.get("agreement"), agreement_name([metric])
+        agreement, called = step.get("agreement"), agreement_name(step["metrics"])
         same = "" if agreement is None else f"{called} {agreement:.2f}".replace("-", "−")
         if agreement is not None and called == SAME_ANSWERS:
             same = f"{100 * agreement:.0f} % {called}"
