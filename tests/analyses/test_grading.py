@@ -23,9 +23,10 @@ from headviz.answers.rank import RANK
 from headviz.demo import planted_heads
 from headviz.heads import HeadId, lowest
 from headviz.storage.store import Store
-from headviz.tasks import Dataset
+from headviz.tasks import Dataset, load_task
 from support.analysed import learnt
 from support.graded import graded, graded_as
+from support.jobs import data_of, model_of
 from support.marks import all_in_ci
 from support.plain import evaluate
 from tools.demo.grades import page
@@ -79,9 +80,10 @@ def test_a_class_that_a_draw_lacks_is_not_counted_in_it(clf: headviz.Classifier,
 
 def bare(gold: np.ndarray, answers: np.ndarray, monkeypatch: pytest.MonkeyPatch, regression: bool = False) -> Half:
     """A half whose model gives these answers."""
-    evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=lambda mask, keep=True: answers)
+    data = SimpleNamespace(gold=gold, answer=NUMBER if regression else ONE_CLASS)
+    evaluator = SimpleNamespace(data=data, predictions=lambda mask, keep=True: answers)
     monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
-    clf = SimpleNamespace(full_mask=None, answer=NUMBER if regression else ONE_CLASS, name="it")
+    clf = SimpleNamespace(full_mask=None, name="it")
     return Half(clf, gold)  # type: ignore[arg-type]
 
 
@@ -185,11 +187,28 @@ def test_splits_cut_the_data_into_other_halves_with_the_same_draws(clf: headviz.
 def test_queries_without_a_relevant_passage_have_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     gold = np.array([[1, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 2]])  # relevance, query: the second has none
     scores = np.array([1.0, 0, 0, 0, 0, 1])
-    evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=lambda mask, keep=True: scores)
+    data = SimpleNamespace(gold=gold, answer=RANK)
+    evaluator = SimpleNamespace(data=data, predictions=lambda mask, keep=True: scores)
     monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
-    clf = SimpleNamespace(full_mask=None, answer=RANK, name="it")
+    clf = SimpleNamespace(full_mask=None, name="it")
     half = Half(clf, gold, weights=grading.drawn_units(3))  # type: ignore[arg-type]
     assert half.full[0] == 1
+
+
+def test_a_ranking_by_vectors_is_graded_as_a_ranking() -> None:
+    """It was taken for a number: the shapes did not fit."""
+    clf, some = model_of("vector"), data_of("rank", 12)
+    pairs = list(zip(some.texts, some.pairs, strict=True))
+
+    def ranking(relevant: list[int]) -> Dataset:
+        rows = [{"query": q, "passage": p, "relevance": r} for (q, p), r in zip(pairs, relevant, strict=True)]
+        return load_task("custom", data=rows, job="rank")
+
+    similar = headviz.evaluate(clf, ranking([int(i % 4 == 0) for i in range(len(pairs))])).predictions
+    first = [int(i // 4 * 4 + np.argmax(similar[i // 4 * 4 :][:4]) == i) for i in range(len(pairs))]  # it is right
+    grades = headviz.grade(clf, ranking(first), ["magnitude"], cache=False)
+    assert grades.metric == "ndcg@10"
+    assert "magnitude" in {g.score for g in grades}
 
 
 def measured(areas: np.ndarray, halves: np.ndarray) -> grading.Measured:

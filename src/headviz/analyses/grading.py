@@ -100,17 +100,17 @@ class Half:
     ) -> None:
         self.data, self.label_order = data, label_order
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
-        self.gold = np.asarray(self.evaluator.data.gold)
-        n = data.answer.answers(self.gold, self.gold, ()).units
+        self.gold, answer = np.asarray(self.evaluator.data.gold), self.evaluator.data.answer
+        n = answer.answers(self.gold, self.gold, ()).units
         if weights is None or weights.shape[1] != n:  # some queries, without a relevant passage, are no units
             weights = drawn_units(n)
         self.weights = np.concatenate([np.ones((1, n), dtype=weights.dtype), weights])
-        self.measure = data.answer.drawn(self.gold, self.weights)
+        self.measure = answer.drawn(self.gold, self.weights)
         self.constant = self.measure.constant
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0] + LEAST_KNOWN:
-            reached = f"{metric_title(data.answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
+            reached = f"{metric_title(answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
             raise TaskError(
                 f"On one half of the examples, {len(data)}, '{clf.name}' {self.measure.lacking} ({reached}), so no "
                 "order can be graded. More examples may do."
