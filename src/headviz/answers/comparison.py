@@ -414,7 +414,8 @@ class SumAnswers(Answers):
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
         if (function := self.function(metric)) is not None:
             return function.resampled(counts, predicted)
-        return self._of(metric)(counts @ self.parts(predicted, metric))
+        with np.errstate(invalid="ignore"):  # a draw of no unit at all has no value
+            return self._of(metric)(counts @ self.parts(predicted, metric))
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         if (function := self.function(metric)) is not None:
