@@ -47,6 +47,7 @@ def test_a_small_draw(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
 def test_the_full_draw(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from headviz.cli import main
 from headviz.errors import UserError
 from headviz.models.onnx import NEEDED, Session, difference
 from support.jobs import data_of, model_of
-from support.marks import all_in_ci
+from support.marks import OWN_WAYS, some_in_ci
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
@@ -37,7 +38,7 @@ def pruned(family: str) -> Any:
     return headviz.prune(clf, clf.full_mask.without(off)) if clf.family.prunable else clf
 
 
-@pytest.mark.parametrize("family", all_in_ci((*FAMILIES, *DECODERS), ("bert", "llama")))
+@pytest.mark.parametrize("family", some_in_ci((*FAMILIES, *DECODERS), ("bert", "llama"), [*OWN_WAYS, "modernbert"]))
 def test_a_mask_is_an_input(family: str, tmp_path: Path) -> None:
     clf = pruned(family) if family in FAMILIES else tiny_classifier(family)
     found = headviz.export(clf, tmp_path / "m", head_mask=True, batch=2, length=8)
@@ -79,8 +80,10 @@ def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -
 JOBS = {job: job for job in ("labels", "number", "rank", "tokens", "span")} | {"vector": "rank"}
 
 
-@pytest.mark.parametrize("head_mask", [False, True])
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    ("job", "head_mask"),
+    some_in_ci(product(JOBS, [False, True]), [], [*product(JOBS, [False]), ("tokens", True), ("vector", True)]),
+)
 def test_a_model_of_each_job_is_exported(job: str, head_mask: bool, tmp_path: Path) -> None:
     """Judged as the model itself is; ``sentence_embedding`` and the others have the names that other programs read."""
     whole, data = model_of(job), data_of(JOBS[job])
@@ -105,7 +108,7 @@ def test_a_model_of_each_job_is_exported(job: str, head_mask: bool, tmp_path: Pa
     assert (job == "vector") == (found.path / "modules.json").exists()
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", some_in_ci(JOBS, [], ["tokens", "vector"]))
 def test_a_model_of_each_job_in_int8(job: str, tmp_path: Path) -> None:
     """The change is that of the answers of the file, with the task's own paired interval."""
     clf, data = headviz.prune(model_of(job), {0: [1], 2: [0, 3]}), data_of(JOBS[job])

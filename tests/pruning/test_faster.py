@@ -26,7 +26,7 @@ from headviz.pruning.removal import refit_output, scale_heads
 from headviz.storage.store import Store
 from support.gated import gated
 from support.jobs import CLASSES, data_of, model_of
-from support.marks import all_in_ci
+from support.marks import all_in_ci, seeds
 from support.pruning_plans import make_data
 from support.timed import Clock
 from support.tiny import tiny_classifier, tiny_folder, tiny_model
@@ -669,7 +669,7 @@ def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", ["onnx", "onnx-int8"])
+@pytest.mark.parametrize("runtime", seeds(["onnx-int8"], ["onnx"]))
 def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch):
     """One file for each size, whatever the weights are; models without heads and neurons too."""
     pytest.importorskip("onnxruntime")

@@ -14,7 +14,7 @@ from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
 from headviz.models.source import Source
-from headviz.pruning import ALGORITHMS, faster
+from headviz.pruning import ALGORITHMS
 from headviz.pruning.faster_search import Turn
 from headviz.pruning.latency import TimeTable
 from headviz.runs import reading, service
@@ -191,7 +191,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
             return jitter * (super().__call__(clf) + sum(clf.heads_per_layer) * sum(neurons(clf)) / 20)
 
     monkeypatch.setattr("headviz.pruning.faster.Timer", Slower)
-    monkeypatch.setattr(faster, "CLOSE", 1e-4)
+    monkeypatch.setattr("headviz.pruning.faster_search.CLOSE", 1e-4)
     job = make_job("faster", spec)
     state, kept = job.begin(), []
     while not state["build"]:
