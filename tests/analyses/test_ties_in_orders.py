@@ -87,9 +87,9 @@ def half_of(monkeypatch: pytest.MonkeyPatch, layers: list[int], seen: list[HeadM
         lost = sum(h.layer in first for h in mask.off) / (2 * mask.num_heads)
         return np.where(np.arange(240) < 240 * lost, 1 - gold, gold)
 
-    evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=predictions)
+    evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold, answer=ONE_CLASS), predictions=predictions)
     monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
-    clf: Any = SimpleNamespace(full_mask=HeadMask.full(4, 9), answer=ONE_CLASS, name="it")
+    clf: Any = SimpleNamespace(full_mask=HeadMask.full(4, 9), name="it")
     return Half(clf, gold)
 
 

@@ -90,7 +90,7 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
     assert same.endswith("The heads were chosen on these very examples, which flatters.")
     even = (rows[1], replace(rows[1], layer=0))
     said = finding(AllButOne(about, "other", about, 0.5, np.zeros((2, 2)), even))
-    assert said.endswith("Layer 1 and layer 0 lose most: −30.0 points.")
+    assert said.endswith("Layer 1 and layer 0 each lose most: −30.0 points.")
 
 
 def test_of_two_masks_the_one_that_leaves_more_is_named() -> None:
