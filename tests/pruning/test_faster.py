@@ -18,11 +18,11 @@ from headviz.pruning import faster, latency
 from headviz.pruning import search as s
 from headviz.pruning.faster import FasterSteps
 from headviz.pruning.faster_search import Choices, Search, Shape, Turn, allotted, losses
-from headviz.pruning.gate_gradients import SOFT, gate_gradients
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
 from headviz.pruning.options import IMPORTANCE, TRAINS, FasterOptions, FinetuneOptions, Round
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
+from headviz.pruning.unit_gradients import SOFT, unit_gradients
 from headviz.storage.store import Store
 from support.gated import gated
 from support.jobs import CLASSES, data_of, model_of
@@ -52,7 +52,7 @@ def clf():
 def test_gradients_are_those_of_gates_one_example_at_a_time(clf, kind):
     data = DATA.subset(range(6))
     clf = headviz.standing_in(clf, kind, data)
-    found = gate_gradients(clf, data)
+    found = unit_gradients(clf, data)
     for i, e in enumerate(clf.encode(data.texts, data.pairs)):
         gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
         heads = tuple(torch.ones(4, requires_grad=True) for _ in range(3))
@@ -75,14 +75,14 @@ def test_gradients_are_those_of_gates_one_example_at_a_time(clf, kind):
 
 def test_gradients_do_not_depend_on_order_or_padding(clf):
     order = np.random.default_rng(0).permutation(len(DATA))
-    one, other = gate_gradients(clf, DATA), gate_gradients(clf, DATA.subset(order))
+    one, other = unit_gradients(clf, DATA), unit_gradients(clf, DATA.subset(order))
     np.testing.assert_allclose(one.heads[order], other.heads, atol=1e-6)
     np.testing.assert_allclose(one.neurons[1][order], other.neurons[1], atol=1e-5)
 
 
 def test_gradients_of_a_model_in_bfloat16(clf):
     half = headviz.wrap(tiny_model().bfloat16(), clf.tokenizer)
-    found, wanted = (gate_gradients(one, DATA) for one in (half, clf))
+    found, wanted = (unit_gradients(one, DATA) for one in (half, clf))
     for a, b in zip((found.heads, *found.neurons), (wanted.heads, *wanted.neurons), strict=True):
         np.testing.assert_allclose(a, b, atol=0.05 * np.abs(b).max())
 
@@ -242,7 +242,7 @@ def test_pairs_give_the_ratio_and_its_interval(clf):
 @pytest.mark.parametrize(("target", "remove"), [(1.3, "both"), (2.0, "both"), (1.3, "heads")])
 def test_a_search_meets_its_target(clf, target, remove):
     timer = Clock(clf, 2, 8)
-    search = Search(clf, gate_gradients(clf, DATA), timed_table(clf, timer), timer, remove)
+    search = Search(clf, unit_gradients(clf, DATA), timed_table(clf, timer), timer, remove)
     shape, speed = search.find(target)
     assert abs(speed.speedup / target - 1) < 0.1
     small = shape.of(clf)
@@ -253,7 +253,7 @@ def test_a_search_meets_its_target(clf, target, remove):
 @pytest.mark.slow
 def test_what_is_out_of_reach_names_the_largest_speed(clf):
     timer = Clock(clf, 2, 8)
-    search = Search(clf, gate_gradients(clf, DATA), timed_table(clf, timer), timer)
+    search = Search(clf, unit_gradients(clf, DATA), timed_table(clf, timer), timer)
     with pytest.raises(OptionError, match=r"7× is out of reach.*5\.80× as fast"):
         search.find(7)
 
@@ -574,7 +574,7 @@ def test_other_worths_are_derivatives_written_out(clf, importance):
     """By the gates of heads and neurons one by one, closed towards zero or towards the unit's mean."""
     data = DATA.subset(range(6))
     loss, to_mean = IMPORTANCE[importance]
-    whole = gate_gradients(clf, data, loss=loss)
+    whole = unit_gradients(clf, data, loss=loss)
     made = whole.to_mean if to_mean else whole
     for i, e in enumerate(clf.encode(data.texts, data.pairs)):
         gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
@@ -619,7 +619,7 @@ def test_means_are_those_of_the_tokens_that_the_loss_depends_on(clf):
         clf.logits(clf.collate([e]))
         for hook in hooks:
             hook.remove()
-    means = gate_gradients(clf, DATA).means[3:]
+    means = unit_gradients(clf, DATA).means[3:]
     seen[2] = [states[:1] for states in seen[2]]
     for mean, states in zip(means, seen, strict=True):
         np.testing.assert_allclose(mean[:, 0], torch.cat(states).mean(dim=0), atol=1e-5)

@@ -37,7 +37,6 @@ from .algorithms import NOTHING
 from .export import FILE, RuntimeTimer, answers, require_in_runtime, write_onnx
 from .faster_search import Choice, Search, Shape
 from .finetuning import fine_tune, seconds_of
-from .gate_gradients import Gradients, gate_gradients
 from .latency import Timer, TimeTable, kept_table, measured
 from .options import (
     AUTO,
@@ -58,6 +57,7 @@ from .reconstruction import rebuild, set_weights, weights_of
 from .removal import SOLVERS, require_repairable
 from .trainer import Diverged, Teacher, updates_of
 from .training_folder import remove_training
+from .unit_gradients import Gradients, unit_gradients
 
 if TYPE_CHECKING:
     from ..answers.answer import Answer
@@ -252,7 +252,7 @@ class FasterSteps:
         loss, to_mean = IMPORTANCE[importance]
         if loss not in self._gradients:
             step_progress = of_phase(self.progress, "scoring")
-            self._gradients[loss] = gate_gradients(
+            self._gradients[loss] = unit_gradients(
                 self.start, self.some, self.label_order, step_progress, self.cancel, loss
             )
         measured = self._gradients[loss]

@@ -25,7 +25,7 @@ from .search import best_subset
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
-    from .gate_gradients import Gradients
+    from .unit_gradients import Gradients
 
 CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach

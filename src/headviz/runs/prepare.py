@@ -184,7 +184,7 @@ class Estimate:
 def estimate(prepared: Prepared, threads: int, cancel: Cancel | None = None) -> Estimate:
     """Measure the three kinds of work of a checked plan on this machine, with as many threads as the run will have."""
     begun = time.perf_counter()
-    with _threads(threads):
+    with timed_with(threads):
         plan = prepared.plan
         evaluation = _evaluation(prepared, plan.label_order, cancel)
         scoring = _scoring(prepared, plan, cancel)
@@ -202,7 +202,8 @@ _TIMED = threading.Lock()  # the number of threads is the whole process's
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
+def timed_with(count: int) -> Iterator[None]:
+    """Time something with so many threads, and one thing after the other."""
     import torch
 
     with _TIMED:
@@ -310,7 +311,7 @@ def planned_training(spec: Mapping[str, Any], threads: int, cancel: Cancel | Non
     job = make(spec)
     clf, train, dev, options = job.load()
     require_trainable(clf, train, dev, options)
-    with _threads(threads):
+    with timed_with(threads):
         part = _some(dev, EXAMPLES)
         begun = time.perf_counter()
         evaluate(clf, part, label_order=job.spec.label_order)

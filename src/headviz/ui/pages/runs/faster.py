@@ -31,7 +31,7 @@ from ....runs import service
 from ....runs.files import RunFiles
 from ....runs.jobs.faster import FasterSpec, make
 from ....runs.kinds import make_job
-from ....runs.prepare import device_name
+from ....runs.prepare import device_name, timed_with
 from ....tasks import chosen_on, points_in
 from ...parts import training
 from ...shell import controls, jobs, loaders, show, state
@@ -120,7 +120,8 @@ def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
     many = len(job.spec.names)
     says = [f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."]
     if job.spec.finetune is not None:
-        seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])
+        with timed_with(service.default_threads()):
+            seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])
         says.append(f"The trainings take about {span(seconds)}.")
     return device_name(clf.device), " ".join(filter(None, [*says, chosen_on(train, dev)]))
 

@@ -54,7 +54,7 @@ class _Inputs(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def gate_gradients(
+def unit_gradients(
     clf: Classifier,
     data: Dataset,
     label_order: Sequence[str] | str | None = None,
