@@ -113,3 +113,20 @@ def test_a_finger_finds_room_and_no_hint_at_keys(visit: Callable[..., Any], quer
     buttons = v.page.locator("[data-testid^=stBaseButton]:visible")
     assert min(box["height"] for b in buttons.all() if (box := b.bounding_box())) >= 40
     assert not v.page.locator("kbd:visible").count()
+
+
+@pytest.mark.slow
+def test_cells_grow_to_a_fingers_width_where_twelve_do_not_fit(visit: Callable[..., Any]) -> None:
+    v = visit(has_touch=True, is_mobile=True)
+    v.page.set_viewport_size({"width": 390, "height": 844})
+    v.go("", model="demo", task="demo")
+    cell = v.page.locator(".board .cell:visible").nth(12 * 4 + 10)
+    cell.wait_for()
+    assert cell.bounding_box()["width"] < 40
+    v.page.locator("button.larger:visible").tap()
+    v.page.wait_for_function("document.documentElement.scrollWidth <= 390")
+    assert min(cell.bounding_box()[side] for side in ("width", "height")) >= 40
+    cell.tap()  # it slides into sight
+    assert cell.get_attribute("data-off") == "1"
+    v.page.locator("button.larger:visible").tap()
+    assert cell.bounding_box()["width"] < 40

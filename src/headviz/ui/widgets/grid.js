@@ -4,6 +4,7 @@
 
 const HATCH = "×";
 const HOLD = 450; // milliseconds
+const FINGER = 42; // pixels; part of a column shows that the board slides
 const roots = new WeakMap();
 
 const GREY = "grey: 95 % interval includes 0";
@@ -83,6 +84,13 @@ function build(s) {
   }
   s.legend = s.wrap.appendChild(el("div", "legend"));
   s.tools = s.wrap.appendChild(el("div", "tools"));
+  s.larger = s.tools.appendChild(el("button", "larger", "larger cells"));
+  s.larger.type = "button";
+  s.larger.addEventListener("click", () => {
+    s.large = !s.large;
+    paint(s);
+    s.cells[s.focus].scrollIntoView({ block: "nearest", inline: "center" });
+  });
   saveButtons(s.tools, () => gridPicture(s), s.data.save);
   s.tip = s.wrap.appendChild(el("div", "tip"));
   s.tip.hidden = true;
@@ -97,7 +105,12 @@ function paint(s) {
   s.title.hidden = !d.title;
   s.wrap.style.setProperty("--max", d.max + "rem");
   s.board.setAttribute("aria-label", d.label);
-  const width = s.board.clientWidth / (d.heads + 1);
+  // a finger may want cells of its own width; the board then slides
+  const fits = s.wrap.clientWidth / (d.heads + 1), narrow = fits > 0 && fits < FINGER && matchMedia("(pointer: coarse)").matches;
+  const slides = narrow && Boolean(s.large), width = slides ? FINGER : s.board.clientWidth / (d.heads + 1);
+  s.larger.hidden = !narrow;
+  s.larger.setAttribute("aria-pressed", String(slides));
+  s.board.dataset.slides = slides ? "1" : "0";
   const numbers = (s.numbers = d.numbers && width >= 26);
   // where "H10" would touch its neighbours, the number alone stands
   const letter = d.heads <= 12 && (width >= 27 || width === 0) ? "H" : "";
