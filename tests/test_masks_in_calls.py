@@ -141,6 +141,7 @@ def test_what_is_no_number_of_a_layer_is_named(layer: Any) -> None:
                 call({layer: heads})
 
 
+@pytest.mark.slow
 def test_training_takes_a_table() -> None:
     clf, options = tiny_classifier(), FinetuneOptions(epochs=1, batch=4)
     tables = [fine_tune(clf, data(), options, mask=mask).classifier.digest for mask in (MASK, TABLE, FORMS["by layer"])]

@@ -53,6 +53,7 @@ def test_costs_of_the_kinds_add_up_to_the_whole() -> None:
     assert result.baseline == whole.baseline
 
 
+@pytest.mark.slow
 def test_each_kinds_costliest_head_and_what_it_costs_elsewhere() -> None:
     evaluator = sliced()
     result = by_slice(evaluator)

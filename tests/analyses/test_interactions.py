@@ -34,6 +34,7 @@ def loss(evaluator: Evaluator, *off: tuple[int, int]) -> float:
     return float(torch.nn.functional.cross_entropy(torch.tensor(logits), torch.tensor(evaluator.gold)))
 
 
+@pytest.mark.slow
 def test_a_pair_is_the_second_difference_of_the_loss(found: tuple[Evaluator, Interactions]) -> None:
     evaluator, result = found
     assert len(result.pairs) == 12 * 11 // 2

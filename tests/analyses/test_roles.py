@@ -226,6 +226,7 @@ def test_removed_heads_and_too_little_data() -> None:
     assert np.isnan(alone.share[..., NAMES.index("other text")]).all()
 
 
+@pytest.mark.slow
 def test_as_many_are_drawn_as_asked_for_with_labels_and_without() -> None:
     """It took labels to draw, and of rare classes and unusual lengths it drew fewer."""
     clf, some = tiny_classifier(), data(60)

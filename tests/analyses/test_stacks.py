@@ -87,6 +87,7 @@ def test_a_curve_prunes_one_stack_alone(evaluator: TranslationEvaluator) -> None
         stack_curves(evaluator, np.zeros((3, 4)))
 
 
+@pytest.mark.slow
 def test_a_pruned_model_s_stacks_lose_shares_of_the_heads_they_have(evaluator: TranslationEvaluator) -> None:
     small = headviz.prune(evaluator.clf, FULL.without([(2, 0), (2, 1), (3, 0)]))
     scores = np.where(small.present.array(), np.arange(ROWS * HEADS).reshape(ROWS, HEADS), np.nan)
@@ -101,6 +102,7 @@ def test_a_pruned_model_s_stacks_lose_shares_of_the_heads_they_have(evaluator: T
         assert [p.sparsity for p in curve.points] == [n / sizes[curve.name][-1] for n in sizes[curve.name]]
 
 
+@pytest.mark.slow
 def test_an_order_is_compared_with_the_random_one_as_two_translations_are(evaluator: TranslationEvaluator) -> None:
     """The counts of the full model's translations stood beside the random order's, and turned the sign."""
     few = evaluator.data

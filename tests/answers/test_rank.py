@@ -71,6 +71,7 @@ def test_metrics_are_means_over_the_orders_that_ties_allow() -> None:
         assert result["map"] == pytest.approx(over_orders(scores, relevance, precision))
 
 
+@pytest.mark.slow
 def test_only_ten_places_count_and_one_answer_for_all_is_a_random_order() -> None:
     relevance, scores = np.zeros(30), -np.arange(30.0)
     relevance[[12, 20]] = 1, 2
@@ -127,6 +128,7 @@ def test_the_unit_of_a_scores_standard_error_is_the_query(data: Dataset, score: 
     np.testing.assert_allclose(three.stderr, times * one.stderr, rtol=1e-3, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_head_in_the_metric_is_a_mean_over_queries(data: Dataset) -> None:
     clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
     costs = headviz.score_heads(clf, data, "ablation", cache=False)
@@ -179,6 +181,7 @@ def test_the_files_of_a_retrieval_benchmark(tmp_path: Path) -> None:
         headviz.load_task("custom", data=tmp_path)
 
 
+@pytest.mark.slow
 def test_one_output_is_a_ranking_where_sentence_transformers_or_the_user_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: Dataset
 ) -> None:

@@ -67,6 +67,7 @@ def test_paper_is_white_and_has_a_column_s_width(name: str, columns: int) -> Non
     assert layout.title.text is None  # the caption stands beside the file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHARTS)
 def test_named_lines_differ_in_mark_or_stroke_or_for_every_eye(name: str) -> None:
     lines = [t for t in CHARTS[name]().data if t.type == "scatter" and "lines" in (t.mode or "") and t.name]

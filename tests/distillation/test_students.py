@@ -225,6 +225,7 @@ def test_a_training_stops_when_asked_and_goes_on(tmp_path):
     assert seen[-1] == (6, 6)
 
 
+@pytest.mark.slow
 def test_checkpoints_of_others_and_damaged_ones(tmp_path):
     _, problem, student, _ = prepared()
     whole = train(student, problem, METHODS["copy"], FAST, folder=tmp_path)

@@ -237,6 +237,7 @@ def told(gold: NDArray, before: NDArray, after: NDArray, metric: str) -> tuple[f
 LINES = {"smaller and moved": lambda x: 4 + 0.1 * x, "tiny": lambda x: -300 + 1e-6 * x, "huge": lambda x: 1e9 * x + 7}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
 @pytest.mark.parametrize("line", all_in_ci(LINES.values(), [LINES["tiny"]]))
 def test_the_scale_of_the_answers_changes_nothing(metric: str, line) -> None:

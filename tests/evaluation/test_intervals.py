@@ -113,6 +113,7 @@ def test_no_interval_has_no_width(metric: str) -> None:
     assert defined > 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
 def test_an_interval_holds_its_own_difference_and_stays_possible(metric: str) -> None:
     rng = np.random.default_rng(5)

@@ -213,6 +213,7 @@ def test_real_removal_equals_the_masked_model(family: str, kind: str, tmp_path: 
         np.testing.assert_allclose(headviz.evaluate(twice, DATA).logits, masked, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["marian", "t5"])
 def test_translation_models_take_the_mean(family: str, tmp_path: Any) -> None:
     """T5's projections have no bias; the pruned model has one, also after loading."""
@@ -259,6 +260,7 @@ def test_a_constant_is_seeded_and_no_worse_than_the_mean() -> None:
     assert (behind < before - 1e-4).any()
 
 
+@pytest.mark.slow
 def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stand_ins, "STEPS", 1)
     order = ("contradiction", "entailment", "neutral")

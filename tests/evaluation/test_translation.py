@@ -82,6 +82,7 @@ def test_neither_batches_nor_the_order_matter(clf: headviz.Classifier, beams: in
     assert together == alone == small == backwards[::-1]
 
 
+@pytest.mark.slow
 def test_a_beam_search_does_not_depend_on_longer_sentences_in_its_batch() -> None:
     clf = tiny_translator(longest=60, seed=1)
     long = "the red cat sees two birds in the garden and a dog runs"

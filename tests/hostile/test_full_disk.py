@@ -64,6 +64,7 @@ def check_told(status: int, said: str, place: Place) -> None:
     assert str(place.out)[:40] in told[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_is_one_line_and_leaves_nothing(name: str, place: Place) -> None:
     line, size = COMMANDS[name]

@@ -85,6 +85,7 @@ FOREIGN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", FOREIGN)
 def test_a_foreign_host_is_served_nothing(host: str, spied: tuple[int, Path]) -> None:
     port, log = spied

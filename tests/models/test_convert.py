@@ -44,6 +44,7 @@ def pickled(folder: Path, shards: int = 1, **options: Any) -> dict[str, torch.Te
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "t5"])
 @pytest.mark.parametrize(
     ("shards", "options"), [(1, {}), (3, {}), (1, {"_use_new_zipfile_serialization": False})], ids=["one", "3", "old"]
@@ -193,6 +194,7 @@ def adapter(folder: Path, base: Path, head: bool = True, **options: Any) -> Any:
     return around
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", [True, False])
 @pytest.mark.parametrize("options", [{}, {"use_dora": True}, {"rank_pattern": {"query": 2}, "use_rslora": True}])
 def test_an_adapter_is_merged_into_its_model(head: bool, options: Any, tmp_path: Path) -> None:

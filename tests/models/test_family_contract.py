@@ -229,6 +229,7 @@ def test_the_captum_rule_is_captum_in_every_layer(family: str) -> None:
 # pruning, saving ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_family
 def test_pruned_equals_masked_or_says_why_not_and_both_survive_a_reload(family: str, tmp_path: Path) -> None:
     clf = worn_classifier(family)

@@ -53,6 +53,7 @@ def test_transformers_opens_a_pruned_model_of_each_job(job: str, family: str, tm
     assert (again.job, again.present, again.digest) == (job, clf.present, clf.digest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sentence_transformers_opens_a_pruned_embedder(family: str, tmp_path: Path) -> None:
     module = pytest.importorskip("sentence_transformers")

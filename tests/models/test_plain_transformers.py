@@ -231,6 +231,7 @@ def portable(clf: Any) -> Any:
 FEW = ("bert", "modernbert")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "families",
     [FEW, pytest.param([name for name in PRUNED if name != "phi3"], marks=pytest.mark.slow)],
@@ -262,6 +263,7 @@ def test_a_portable_folder_opens_without_headviz(families: Sequence[str], tmp_pa
             np.testing.assert_allclose(result, clf.logits(batches[name]).numpy(), atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_transformers_with_headviz_takes_the_code_of_a_portable_folder_or_its_own(
     tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -163,6 +163,7 @@ def test_without_a_mask_generation_is_that_of_transformers(family: str, beams: i
     assert torch.equal(clf.generate(batch, beams=beams, max_new_tokens=12), plain)
 
 
+@pytest.mark.slow
 @each_family
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("which", ["uneven", "no head in the first decoder layer", "no cross-attention"])
@@ -230,6 +231,7 @@ def same(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | None = N
     torch.testing.assert_close(a.logits(batch), b.logits(batch, mask), atol=2e-5, rtol=0)
 
 
+@pytest.mark.slow
 @each_family
 @pytest.mark.parametrize(
     "which", some_in_ci(MASKS, ["uneven", "one layer of each stack without heads", "no head at all"])

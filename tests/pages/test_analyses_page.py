@@ -73,6 +73,7 @@ def said(app: Any) -> str:
     return " ".join(str(m.value).replace("\\", "") for m in app.markdown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(RUN_HERE, ["ablation"]))
 def test_an_analysis_runs_and_says_what_it_shows(
     open_page: Callable[..., Any], classifier: dict[str, str], name: str
@@ -129,6 +130,7 @@ def test_pages_that_explain_a_class_send_translations_on(
     assert again.label == "Back to the demo classifier"
 
 
+@pytest.mark.slow
 def test_a_translation_model_goes_through_the_other_pages(
     open_page: Callable[..., Any], translator: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ from support.recorded_runs import Runs, button, press, said, source
 from support.timed import Clock
 
 
+@pytest.mark.slow
 def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any], home: Path) -> None:
     app = open_page("runs", limit="24")
     app = app.segmented_control(key="w_new").set_value("faster").run()
@@ -33,6 +34,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any
     assert (record.kind, record.spec["targets"], record.spec["length"]) == ("faster", [1.3, 1.6], 12)
 
 
+@pytest.mark.slow
 def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: Path) -> None:
     from headviz.pruning.options import FinetuneOptions
 

@@ -16,6 +16,7 @@ from headviz.ui.shell import jobs
 from support.running import until
 
 
+@pytest.mark.slow
 def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     go = threading.Event()
     real = Evaluator.growing
@@ -46,6 +47,7 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
     assert [s for s in app.subheader if "Confusion" in s.value]
 
 
+@pytest.mark.slow
 def test_maps_of_few_steps_are_shown_while_they_are_refined(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

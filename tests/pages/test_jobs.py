@@ -145,6 +145,7 @@ def texts(app: Any) -> str:
 SEEN = ["masklab", "compare", "head", "data"]  # these pages show answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "page", "more"),
     some_in_ci(

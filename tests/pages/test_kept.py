@@ -34,6 +34,7 @@ def test_a_saved_mask_is_there_in_another_browser(open_page: Callable[..., Any])
     assert not names(open_page("masklab"))
 
 
+@pytest.mark.slow
 def test_another_user_of_the_server_sees_none_of_it(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ def test_grades_come_back_after_a_restart(open_page: Callable[..., Any], monkeyp
     assert next(s for s in app.selectbox if s.key == "w_beside").options[0].endswith("taylor")
 
 
+@pytest.mark.slow
 def test_continue_opens_the_last_view(open_page: Callable[..., Any], address: dict[str, str]) -> None:
     open_page("masklab", mask=OFF)
     app = open_page("workbench", **{name: str(FIELDS[name]) for name in address})  # what the plain address shows

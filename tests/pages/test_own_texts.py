@@ -14,6 +14,7 @@ from headviz.ui.shell.view import from_address
 OWN = {"a": "The dog sleeps.", "b": "An animal sleeps.", "donor": "The cat sleeps.", "donor_pair": "A cat sleeps."}
 
 
+@pytest.mark.slow
 def test_a_drawn_pair_does_not_lose_ones_own_texts(open_page: Callable[..., Any]) -> None:
     app = open_page("compare", model="demo", task="demo", limit="20", tab="Patching", **OWN)
     own = dict(app.query_params)
@@ -26,6 +27,7 @@ def test_a_drawn_pair_does_not_lose_ones_own_texts(open_page: Callable[..., Any]
     assert not [b for b in app.button if b.key == "my_texts"]
 
 
+@pytest.mark.slow
 def test_an_upload_with_a_table_to_train_on_is_trained_on(open_page: Callable[..., Any]) -> None:
     from headviz.ui.shell import uploads
 

@@ -94,6 +94,7 @@ LINKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "link", "name"), LINKS)
 def test_a_link_fetches_nothing_before_the_press(
     page: str, link: dict[str, str], name: str, open_page: Callable[..., Any], hub: Hub

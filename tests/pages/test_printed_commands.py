@@ -101,6 +101,7 @@ def without_seconds(found: Any) -> Any:
     return [without_seconds(v) for v in found] if isinstance(found, list) else found
 
 
+@pytest.mark.slow
 def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     app = press(
         open_page("scores", **view, score="taylor", samples="24", head="1.2", beside="magnitude"),
@@ -116,6 +117,7 @@ def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pyte
     assert f"rank {place} of {len(ranked)}" in texts(app)
 
 
+@pytest.mark.slow
 def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     from headviz.ui.pages.head import verdict
 

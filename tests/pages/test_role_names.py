@@ -38,6 +38,7 @@ def test_roles_are_named_on_the_grid_once_they_are_measured(
     assert sum(cell != "–" for row in told for cell in row) == len(named)
 
 
+@pytest.mark.slow
 def test_pages_say_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -> None:
     given = {"off": "0.1,2.3", "limit": "12"}
 

@@ -69,6 +69,7 @@ def test_a_published_choice_sets_its_options(plain_form: Callable[..., Any]) -> 
     assert spec_of(app)["score_options"] == dict(PRESETS["thesis-2024"].options)
 
 
+@pytest.mark.slow
 def test_a_run_left_as_it_is_has_the_plan_of_the_command_line(
     plain_form: Callable[..., Any], studio_folder: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_run_left_as_it_is_has_the_plan_of_the_command_line(
     assert {k: v for k, v in spec.items() if k != "digests"} == plan.to_dict()
 
 
+@pytest.mark.slow
 def test_a_list_of_shares_takes_the_place_of_steps(plain_form: Callable[..., Any]) -> None:
     app = plain_form(score="magnitude")
     field(app.text_input, "_sparsities").set_value("30, x").run()
@@ -122,6 +124,7 @@ def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return studio.make_translation(tmp_path_factory.mktemp("translation"))
 
 
+@pytest.mark.slow
 def test_a_translation_model_is_pruned_stack_by_stack(
     plain_form: Callable[..., Any], translation: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +147,7 @@ def test_a_translation_model_is_pruned_stack_by_stack(
     assert (spec["stack"], spec["task"]) == ("cross", "custom-translation")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "value", "answer"),
     [
@@ -169,6 +173,7 @@ def test_a_number_out_of_range_is_refused_and_nothing_can_be_planned_or_started_
     assert Registry().records() == []
 
 
+@pytest.mark.slow
 def test_a_plan_that_cannot_be_speaks_of_the_fields(plain_form: Callable[..., Any]) -> None:
     app = plain_form(score="magnitude")
     field(app.number_input, "new_keep_per_layer").set_value(13).run()

@@ -50,6 +50,7 @@ def test_every_state_is_drawn(
         assert button(app, "run_open") is not None
 
 
+@pytest.mark.slow
 def test_cancel_acts_and_others_may_only_look(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
     mine = runs.put("queued", "prune", pruning(studio_folder))
     theirs = runs.put("queued", "prune", pruning(studio_folder), owner="another")

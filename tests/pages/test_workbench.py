@@ -122,6 +122,7 @@ def test_an_ability_lights_its_heads_and_one_click_switches_them_off(
     assert not app.session_state["headviz"].view.mask
 
 
+@pytest.mark.slow
 def test_the_chosen_head_has_a_panel_with_its_switch(open_page: Callable[..., Any]) -> None:
     app = open_page("workbench", **DEMO, **NEGATION, head="4.10")
     assert not app.exception

@@ -341,6 +341,7 @@ def test_early_stopping_goes_on_counting_where_it_was_interrupted(clf, tmp_path,
 MASK = HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4)), (2, 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [0.0, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_heads_that_are_masked_while_training_might_as_well_be_gone(hidden):
     """A head at zero has no gradient, and weight decay moves only what nothing reads. Hidden dropout draws alike."""
@@ -433,6 +434,7 @@ def test_with_a_teacher_the_epoch_of_the_least_loss_is_kept(clf, pruned):
     assert kept.best_epoch == 1 + int(np.argmin(each))
 
 
+@pytest.mark.slow
 def test_the_states_of_layers_come_nearer_to_the_teachers(clf, pruned):
     """After the first layer, which is followed by one with neurons; the caller's models stay as they are."""
     weights = {k: v.clone() for k, v in clf.model.state_dict().items()}

@@ -51,6 +51,7 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
     assert rows[1]["mask"] == "0x" + state.steps[0].mask
 
 
+@pytest.mark.slow
 def test_shares_of_time_add_up_and_means_are_over_the_seeds(tmp_path):
     *_, state = run_plan(plan("one-importance", seeds=(0, 1)), context(tmp_path))
     spent = seconds(state)
@@ -66,6 +67,7 @@ def test_shares_of_time_add_up_and_means_are_over_the_seeds(tmp_path):
     assert any(entry["metrics"]["accuracy"]["low"] < entry["metrics"]["accuracy"]["high"] for entry in means)
 
 
+@pytest.mark.slow
 def test_models_that_are_gone(tmp_path):
     c, p = context(tmp_path), plan("igspp", step=0.4, until=0.7, retrain_full=False)
     *_, state = run_plan(p, c)
@@ -110,6 +112,7 @@ def test_two_seeds_apart_are_two_seeds_at_once(tmp_path):
     assert str(ticket_rows([result])) == str(ticket_rows([at_once]))
 
 
+@pytest.mark.slow
 def test_what_differs_stays_apart_and_a_seed_counts_once(tmp_path):
     a = finished(tmp_path / "a")
     b = finished(tmp_path / "b", step=0.5)

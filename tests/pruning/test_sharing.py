@@ -137,6 +137,7 @@ def test_a_model_too_large_for_the_cache_is_not_kept(tmp_path, trainings):
     assert small.usage().kinds == {"full-model": 1}
 
 
+@pytest.mark.slow
 def test_a_damaged_entry_is_trained_anew(tmp_path, store, trainings):
     p = plan("one-shot-isp", until=0.25)
     first = done(tmp_path, "first", store, p)

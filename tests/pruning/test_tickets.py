@@ -85,6 +85,7 @@ def test_runs_without_a_full_model_have_no_tickets(tmp_path):
         tickets(state)
 
 
+@pytest.mark.slow
 def test_tables_tell_runs_of_other_weights_scores_and_repairs_apart(retrained):
     """And published figures stand beside those only that are like them."""
     import dataclasses

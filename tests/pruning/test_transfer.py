@@ -114,6 +114,7 @@ def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
     assert m.to_dict()["sources"] == ["A"]
 
 
+@pytest.mark.slow
 def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatch):
     """Not a number: a ticket made of it would be one that loses."""
     real, asked = Classes.measured, []

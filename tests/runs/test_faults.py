@@ -234,6 +234,7 @@ def test_a_cancel_is_heard_while_the_registry_is_locked(registry):
     assert ended(run.id).state == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
     script = """
         import subprocess, sys
