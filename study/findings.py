@@ -128,7 +128,7 @@ of the boards and is being recomputed. `headviz grade` ranks the scores on your 
 
 ## Elsewhere
 
-[Pruning for a speed](pruning.md#a-speed), with what it loses · [conductance, steps and rules](conductance.md) ·
+[Make a model faster](faster.md), with what it loses · [conductance, steps and rules](conductance.md) ·
 [distillation](distillation.md) · [translation](translation.md) ·
 [every algorithm on the demo](../study/demo_pruning.md) · [masks, maps and controls on the demo](../study/controls.md) ·
 [planted heads](../study/planted.md), a test of the scores

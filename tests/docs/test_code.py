@@ -67,7 +67,7 @@ def test_every_python_block_is_python(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # three minutes for pruning.md on a slow machine
+@pytest.mark.timeout(900)  # three minutes for faster.md on a slow machine
 @pytest.mark.parametrize("name", [n for n in DOCUMENTS if blocks(n, "python")])
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
