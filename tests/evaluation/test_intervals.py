@@ -265,7 +265,7 @@ def test_timings_that_resemble_those_before_them_have_wider_intervals() -> None:
     assert np.isnan(interval_of_series([1.0])[1])
 
 
-# the table of coverage in docs/evaluation.md: every entry holds the target, accuracy is what the ----
+# the table of coverage in bench/coverage.md: every entry holds the target, accuracy is what the ----
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -283,7 +283,7 @@ def bench() -> Any:
 
 @pytest.mark.slow
 def test_every_entry_holds_and_accuracy_is_the_exact_sum() -> None:
-    text = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    text = (ROOT / "bench" / "coverage.md").read_text(encoding="utf-8")
     rows = [result.group(0) for result in ROW.finditer(text)]
     assert len(rows) == 25
     assert min(float(x) for row in rows for x in re.findall(r"\b([01]\.\d{3}) \(", row)) >= 0.93

@@ -3,7 +3,7 @@
 A loss or a gain is clear where the interval excludes zero. "Nothing is lost" is a claim of its own: it holds only
 where the largest loss that is still possible, the interval's lower end, lies within a margin. Of an accuracy that end
 is exact: it misses in at most 2.5 % where the interval is at 95 %. Of F1 and Matthews' correlation it missed in up to
-5.6 % of the simulated cases (docs/evaluation.md).
+5.6 % of the simulated cases (bench/coverage.md).
 """
 
 from __future__ import annotations
