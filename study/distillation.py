@@ -1,4 +1,4 @@
-"""The curves of docs/distillation.md: students of three removals, from every start, over seeds.
+"""The curves of study/distillation.md: students of three removals, from every start, over seeds.
 
     python -m study.distillation [--work FOLDER] [--parts rnn,rnn-total,rnn-paper,decoder,heads] [--seeds 0,1,2,3,4]
 
@@ -43,8 +43,8 @@ from headviz.extras.distillation.students import train
 from headviz.extras.translation.recurrent import RnnTranslator
 from study.plot import Curve, Panel, draw
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
+HERE = Path(__file__).resolve().parent
+FILES, PAGE = HERE / "students", HERE / "distillation.md"
 LOSS = "training loss"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 INITS = ("random", "copy", "conditional", "variational", "kd")
@@ -166,7 +166,7 @@ DEV = 140  # pairs that the students of the longest are measured on
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", default=str(ROOT / "cache" / "distillation"))
+    parser.add_argument("--work", default=str(HERE.parent / "cache" / "distillation"))
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--threads", type=int, default=1)
@@ -283,28 +283,27 @@ def keep(name: str, result: dict[str, Any]) -> None:
             "threads": torch.get_num_threads(),
         },
     }
-    DOCS.mkdir(exist_ok=True)
-    (DOCS / f"distillation-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    (DOCS / f"distillation-{name}.svg").write_text(picture(record, part.metric))
-    (DOCS / f"distillation-{name}-loss.svg").write_text(picture(record, LOSS))
+    FILES.mkdir(exist_ok=True)
+    (FILES / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    (FILES / f"{name}.svg").write_text(picture(record, part.metric))
+    (FILES / f"{name}-loss.svg").write_text(picture(record, LOSS))
 
 
 def write() -> None:
-    """Put the measured sections between the marks of docs/distillation.md."""
-    page = DOCS / "distillation.md"
-    text = page.read_text(encoding="utf-8")
+    """Put the measured sections between the marks of study/distillation.md."""
+    text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    page.write_text(before + BEGIN + "\n" + sections() + END + after, encoding="utf-8")
+    PAGE.write_text(before + BEGIN + "\n" + sections() + END + after, encoding="utf-8")
 
 
 def sections() -> str:
     """What stands between the marks: a section for each part that has been computed."""
-    return "\n".join(section(name) for name in PARTS if (DOCS / f"distillation-{name}.json").exists())
+    return "\n".join(section(name) for name in PARTS if (FILES / f"{name}.json").exists())
 
 
 def section(name: str) -> str:
-    part, record = PARTS[name], json.loads((DOCS / f"distillation-{name}.json").read_text())
+    part, record = PARTS[name], json.loads((FILES / f"{name}.json").read_text())
     metric, teacher = part.metric, record["teacher"]
     sizes = teacher["partition"]
     lines = [f"### {part.title}", "", part.about, ""]
@@ -318,10 +317,10 @@ def section(name: str) -> str:
         "",
         budget(record),
         "",
-        f"![Learning curves](distillation-{name}.svg)",
+        f"![Learning curves](students/{name}.svg)",
     ]
     told = "loss" in record["students"][0]["curve"][-1]  # files of earlier versions have no loss
-    lines += [f"![Training loss](distillation-{name}-loss.svg)"] * told
+    lines += [f"![Training loss](students/{name}-loss.svg)"] * told
     lines += [
         "",
         f"| model | {metric} | before training | steps to the random start's end | seconds per student |"

@@ -129,7 +129,7 @@ of the boards and is being recomputed. `headviz grade` ranks the scores on your 
 ## Elsewhere
 
 [Make a model faster](faster.md), with what it loses · [conductance, steps and rules](conductance.md) ·
-[distillation](distillation.md) · [translation](translation.md) ·
+[distillation](../study/distillation.md) · [translation](translation.md) ·
 [every algorithm on the demo](../study/demo_pruning.md) · [masks, maps and controls on the demo](../study/controls.md) ·
 [planted heads](../study/planted.md), a test of the scores
 rather than evidence · [patching](../study/causal.md)

@@ -1,4 +1,4 @@
-"""The figures of docs/distillation.md are those of the files beside it."""
+"""The figures of study/distillation.md are those of the files in study/students."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from pathlib import Path
 import headviz
 from study import distillation
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-TEXT = re.sub(r"\s+", " ", (DOCS / "distillation.md").read_text(encoding="utf-8"))
+PAGE = distillation.PAGE.read_text(encoding="utf-8")
 
 
 def test_the_measured_sections_are_made_from_the_files() -> None:
-    page = (DOCS / "distillation.md").read_text(encoding="utf-8")
-    assert page.split(distillation.BEGIN)[1].split(distillation.END)[0].strip() == distillation.sections().strip()
+    assert PAGE.split(distillation.BEGIN)[1].split(distillation.END)[0].strip() == distillation.sections().strip()
 
 
 def test_the_longest_pairs_are_the_longest(tmp_path: Path) -> None:
@@ -46,10 +43,10 @@ def test_training_losses_are_drawn_where_there_are_some() -> None:
 
 
 def test_the_pictures_are_what_the_files_say() -> None:
-    shown = re.findall(r"\((distillation-[^)]*\.svg)\)", TEXT)
-    assert sorted(shown) == sorted(path.name for path in DOCS.glob("distillation-*.svg"))
+    shown = re.findall(r"\(students/([^)]*\.svg)\)", PAGE)
+    assert sorted(shown) == sorted(path.name for path in distillation.FILES.glob("*.svg"))
     for name in shown:
-        part = name.removeprefix("distillation-").removesuffix(".svg").removesuffix("-loss")
-        record = json.loads((DOCS / f"distillation-{part}.json").read_text(encoding="utf-8"))
+        part = name.removesuffix(".svg").removesuffix("-loss")
+        record = json.loads((distillation.FILES / f"{part}.json").read_text(encoding="utf-8"))
         metric = distillation.LOSS if name.endswith("-loss.svg") else distillation.PARTS[part].metric
-        assert (DOCS / name).read_text(encoding="utf-8") == distillation.picture(record, metric)
+        assert (distillation.FILES / name).read_text(encoding="utf-8") == distillation.picture(record, metric)
