@@ -1,7 +1,7 @@
 """Is masked fine-tuning worse than pruning θ0 first? The thesis's appendix .3 at one mask, in each reading of the word.
 
     python -m study.masked_tuning            # does what is missing in masked_tuning.json, one cell after the other
-    python -m study.masked_tuning --page     # writes the table of docs/pruning.md from that file alone
+    python -m study.masked_tuning --page     # writes the table of study/masked_tuning.md from that file alone
 
 Equal in all: the mask (Taylor scores of the shipped θ*), the training examples, their order, the new head. θ0 is
 ``demo-pretrained``, which has no dropout; in the ways that say so, hidden states and attention get 0.1.
@@ -26,7 +26,7 @@ from headviz.storage.writing import replace_file
 from study.demo_pruning.cells import over_seeds_and_examples
 
 HERE = Path(__file__).resolve().parent
-FILE, PAGE = HERE / "masked_tuning.json", HERE.parent / "docs" / "pruning.md"
+FILE, PAGE = HERE / "masked_tuning.json", HERE / "masked_tuning.md"
 BEGIN, END = "<!-- masked tuning: written by study/masked_tuning.py -->", "<!-- end of masked tuning -->"
 BASE, MODEL, TASK = "demo-pretrained", "demo", "demo"
 OFF, EXAMPLES, BATCH, SCORED, SEEDS = 72, 16_000, 32, 200, (0, 1, 2)

@@ -51,7 +51,7 @@ than 0.0005 (`python -m study.tf32`). The others are of processors."""
 NOT_PLANNED = """\
 Not planned, and why: the true token as the source of E1, and masks from a masked-language model (E5), because neither
 encoder comes with the head for it; masks given to other tasks on MPNet, its single heads on other examples; more than
-two tasks for the board of scores. Elsewhere: masked fine-tuning beside a pruned θ0 ([on the demo](../docs/pruning.md)),
+two tasks for the board of scores. Elsewhere: masked fine-tuning beside a pruned θ0 ([on the demo](masked_tuning.md)),
 measured speed ([on MiniLM](../docs/faster.md)). A second data set for the costs of single heads is not at
 hand: the dev split of QNLI comes without training examples, and of MNLI only the matched half is here."""
 
