@@ -50,6 +50,7 @@ RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)  # share of answers that change
 TO_THE_WORSE = (1.0, 0.7, 0.5)  # share of the changes
 POSITIVE = (0.5, 0.68, 0.1)  # share of class 1
 ACCURACY = (0.7, 0.9)
+CORRELATIONS = (0.3, 0.6, 0.9, 0.97)
 TARGET = 0.93
 NEVER = 1e-9  # counts that are rarer are left out of an exact sum
 FALLEN = "fallen"  # the highest gold values get the lowest answers: rare and large, so a sample may show none
@@ -143,7 +144,7 @@ def drawn_scores(rng: np.random.Generator, n: int, r: float, rate: float, kind: 
 def correlation_cells(metric: str, runs: int, done: set[str], tested: bool = False) -> Iterator[dict[str, Any]]:
     """Pearson's or Spearman's; the population's difference is that of a million examples."""
     ranked = metric == "spearman"
-    for r, rate, kind in itertools.product((0.3, 0.6, 0.9), RATES, KINDS):
+    for r, rate, kind in itertools.product(CORRELATIONS, RATES, KINDS):
         told = {"r": r, "kind": kind}
         if all(key_of(metric, n, rate, told) in done for n in SIZES):
             continue

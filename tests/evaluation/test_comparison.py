@@ -300,6 +300,36 @@ def test_with_all_answers_moved_the_interval_excludes_zero_about_as_often_as_the
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
+@pytest.mark.parametrize(("r", "noise"), [(0.97, 0.1), (0.99, 0.05)])
+def test_a_small_loss_of_a_high_correlation_is_seen_by_both(metric: str, r: float, noise: float) -> None:
+    """All answers move by less than a tenth of their spread, which is much of the errors that the model has."""
+    rng, rejected, clear = np.random.default_rng(0), 0, 0
+    for _ in range(20):
+        gold = rng.normal(size=300)
+        before = r * gold + np.sqrt(1 - r * r) * rng.normal(size=300)
+        low, high, p = NumberAnswers(gold, before).uncertainty(before + noise * rng.normal(size=300), metric, 1, 0.95)
+        rejected, clear = rejected + (p <= 0.05), clear + (high < 0)
+        assert high - low < 0.1
+    assert rejected > 12
+    assert clear > 0.6 * rejected
+
+
+@pytest.mark.parametrize("metric", ["pearson", "spearman"])
+def test_a_gain_does_not_exclude_exchanges_that_nobody_saw(metric: str) -> None:
+    """Unseen exchanges lower a correlation, so a small gain of answers that hardly move keeps room for a loss."""
+    rng = np.random.default_rng(0)
+    after = 0.97 * (gold := rng.normal(size=300)) + 0.24 * rng.normal(size=300)
+    before = after + 0.1 * rng.normal(size=300)
+    gain, loss = (
+        NumberAnswers(gold, x).uncertainty(y, metric, None, 0.95) for x, y in ((before, after), (after, before))
+    )
+    assert gain[0] < 0 < gain[1]
+    assert loss[1] < 0
+    assert loss[0] == pytest.approx(-gain[1], rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["pearson", "spearman"])
 def test_zero_is_excluded_only_where_the_test_rejects(metric: str) -> None:
     """The clear changes are losses and gains alike; each has a p of at most .05."""
     clear = 0

@@ -93,7 +93,7 @@ def _chance(value: Floats, a: Floats, b: Floats, many: Floats, few: Floats) -> F
 
 EXTRA = 0.75  # examples added to each cell of changed answers
 EXCHANGED = 2.0  # examples added that got another one's answer
-MOVED = 0.1  # standard deviations: an answer that moved farther shows what a change does
+MOVED = 0.1  # standard deviations, or of the errors: an answer that moved farther shows what a change does
 ALL_MOVED = 0.4  # where so many moved, and many examples carry the difference, no example is added
 FEW = 5.0  # examples that carry the difference: as many show half of it
 TAILS = 15.0  # kurtosis; where that of a column is higher, a single example may decide a correlation
@@ -185,11 +185,18 @@ def correlation_interval(
     if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
         influences = np.zeros_like(influences)
     second, carried = second_and_carried(influences)
-    shown = min(1.0, float((np.abs(m - f) > MOVED).mean()) / ALL_MOVED * carried / (carried + FEW))
-    unseen = EXCHANGED * added(level) * of_exchange * (1 - shown)
     heavy = max(float(((x * x) ** 2).mean()) for x in (g, f, m)) > TAILS
-    half = student(2.0 if heavy else freedom(carried, shown), level) * np.sqrt(second + unseen) / n
-    return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
+
+    def half(least: float) -> float:
+        shown = min(1.0, float((np.abs(m - f) > least).mean()) / ALL_MOVED * carried / (carried + FEW))
+        unseen = EXCHANGED * added(level) * of_exchange * (1 - shown)
+        width = student(2.0 if heavy else freedom(carried, shown), level) * np.sqrt(second + unseen) / n
+        return float(width)
+
+    # exchanges that nobody saw lower a correlation: they make a loss larger, and do not undo the one that is seen
+    change, down = after - before, half(MOVED)
+    up = half(MOVED * np.sqrt(max(0.0, 1 - before**2))) if change < 0 < before else down
+    return Interval(max(-2.0, change - down), min(2.0, change + up))
 
 
 def second_and_carried(influences: NDArray) -> tuple[float, float]:
