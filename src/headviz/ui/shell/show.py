@@ -83,12 +83,11 @@ def _saved(fig: Figure, key: str, caption: str) -> dict[str, Any]:
     """What the browser needs to draw the figure for a file: its layouts, and the type that a presentation enlarges."""
     drawn = [paper_layout(fig, columns) for columns in COLUMNS]
     fonts = [t.textfont.to_plotly_json() if "textfont" in t else None for t in fig.data]
-    file = f"headviz-{key.replace('_', '-')}"
     return {
         "key": key,
         "layouts": [json.loads(to_json_plotly(one)) for one in drawn],
         "fonts": fonts,
-        **words_of_file(file, caption),
+        **words_of_file(f"headviz-{key}", caption),
     }
 
 
@@ -251,15 +250,15 @@ def downloads(made: Table, record: Any = None) -> None:
             _files(made, record)
 
 
-TOP = 40  # rows of a LaTeX table that fit a page
+TOP = 40  # lines of a LaTeX table that fit a page
 
 
 def _files(made: Table, record: Any) -> None:
     """The download buttons of a table."""
-    header, rows = made.for_files()
+    name = f"headviz-{made.key.replace('_', '-')}"
     written = {
-        "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
-        "LaTeX": (lambda: to_latex(header, rows, made.caption, top=TOP), "tex", "text/x-tex"),
+        "CSV": (lambda: to_csv(*made.for_files()), "csv", "text/csv"),
+        "LaTeX": (lambda: to_latex(*made.for_paper(), made.caption, top=TOP, label=name), "tex", "text/x-tex"),
     }
     if record is not None:
         written["JSON"] = (lambda: json.dumps(record), "json", "application/json")
@@ -267,7 +266,7 @@ def _files(made: Table, record: Any) -> None:
         st.download_button(
             plain(f"↓ {label}"),
             text(),
-            f"headviz-{made.key.replace('_', '-')}.{ending}",
+            f"{name}.{ending}",
             kind,
             key=f"{made.key}_{ending}",
             type="tertiary",
