@@ -96,7 +96,8 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
     look = look or Look()
     if not look.compact:
         shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
-        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey")}
+        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey"), "name": look.name}
+        shown |= {"marks": tuple(more.get("marks", ())), "mark_name": more.get("mark_name", "significant")}
         report("grid", shown, look.title or look.name)
     grid.head_grid(key, present, values, look=look, **more)
 
