@@ -151,7 +151,8 @@ def _layout(columns: Sequence[Sequence[str]], right: Sequence[bool]) -> _Layout:
     return _Layout("".join(letters), wide <= LINE * (0.3 if any(broken) else 1), broken, share * LINE)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a cell stands to the right: a number, or a text that begins with one."""
     return not isinstance(value, str) or _NUMBER.match(value.strip()) is not None
 
 
@@ -167,7 +168,7 @@ def to_latex(
     rows = list(rows)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     written = list(zip(*map(_aligned, columns), strict=True)) if rows else []
-    layout = _layout(list(zip(header, *written, strict=True)), [all(map(_is_number, column)) for column in columns])
+    layout = _layout(list(zip(header, *written, strict=True)), [all(map(is_number, column)) for column in columns])
     if top is not None:
         kept = sum(total <= top for total in accumulate(map(layout.lines, written)))
         if kept < len(rows):
