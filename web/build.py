@@ -138,7 +138,7 @@ def data(clf: Classifier) -> dict[str, Any]:
         "classes": list(clf.labels),
         "tokenizer": tokenizer(),
         "words": sorted(json.loads(gzip.decompress((DATA / "words.json.gz").read_bytes()))),
-        "start": [steps()[0].view[text] for text in ("a", "b")],
+        "start": [steps()[-1].view[text] for text in ("a", "b")],
         "abilities": [ability(clf, row) for row in heads["sets"]],
         "costs": costs,
         "examples": len(read_split("dev")) // 2,  # the half that the costs were measured on

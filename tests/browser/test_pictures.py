@@ -14,6 +14,10 @@ from headviz.display.figures.style import paper
 from support import drawn
 from support.gallery import CHARTS
 
+BOXES = """(svg) => [...svg.querySelectorAll("text")].map((node) => {
+  const { x, y, width, height } = node.getBBox();
+  return [x, y, x + width, y + height, ...svg.getAttribute("viewBox").split(" ").map(Number), node.textContent];
+})"""
 MEET, OUT = 1.5, 0.5  # pixels: boxes have some air around their letters
 
 
@@ -115,17 +119,43 @@ def test_a_saved_grid_holds_its_whole_legend(visit: Any) -> None:
     sheet = v.page.context.new_page()
     sheet.set_content(Path(caught.value.path()).read_text(encoding="utf-8"))
     sheet.evaluate("document.fonts.ready")
-    boxes = """(svg) => [...svg.querySelectorAll("text")].map((node) => {
-      const { x, y, width, height } = node.getBBox();
-      return [x, y, x + width, y + height, ...svg.getAttribute("viewBox").split(" ").map(Number), node.textContent];
-    })"""
-    found = sheet.locator("svg").evaluate(boxes)
+    found = sheet.locator("svg").evaluate(BOXES)
     assert any("blue" in text for *_, text in found)
     for x, y, right, low, _, _, width, height, text in found:
         assert x >= 0, text
         assert y >= 0, text
         assert right <= width, text
         assert low <= height, text
+
+
+@pytest.mark.slow
+def test_a_table_is_saved_as_a_picture_whose_texts_are_whole_and_apart(visit: Any) -> None:
+    from zipfile import ZipFile
+
+    v = visit()
+    v.go("masklab", model="demo", task="demo", off="4.10,8.6")
+    box = v.page.locator(".st-key-note_mask_flips_files")
+    box.get_by_role("button", name="↓ Save").click()
+    with v.page.expect_download() as caught:
+        box.get_by_role("button", name="All", exact=True).click()
+    with ZipFile(caught.value.path()) as files:
+        made = {name.removeprefix("headviz-mask-flips"): files.read(name) for name in files.namelist()}
+    assert made.keys() == KINDS
+    assert [_width(made[k]) for k in (".png", "-wide.png")] == [round(mm / 25.4 * 300) for mm in (84, 174)]
+    assert r"\begin{tabular}" in made[".tex"].decode()
+    assert "The first 40 of" in made[".txt"].decode()
+    sheet = v.page.context.new_page()
+    sheet.set_content(made[".svg"].decode())
+    sheet.evaluate("document.fonts.ready")
+    found = sheet.locator("svg").evaluate(BOXES)
+    assert len(found) > 40 * 8
+    for i, (x, y, right, low, _, _, width, height, text) in enumerate(found):
+        assert min(x, y) >= 0, text
+        assert right <= width, text
+        assert low <= height, text
+        for x2, y2, right2, low2, *_, other in found[:i]:
+            apart = x >= right2 - MEET or x2 >= right - MEET or y >= low2 - 2 * MEET or y2 >= low - 2 * MEET
+            assert apart, f"{text} meets {other}"
 
 
 def _width(png: bytes) -> int:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -16,6 +17,8 @@ import pytest
 
 from browser.conftest import Visit, end_runs
 from headviz.runs.registry import Registry
+from headviz.runs.service import this_user
+from headviz.storage import workspace
 from support import rehearsal
 from support.proxy import named
 from support.recorded_runs import Runs, pruning
@@ -61,6 +64,27 @@ def test_a_run_is_its_owners_alone_behind_a_login(browser: Any, shared: Path, st
         assert Registry().get(run).state == "lost"
         hers.click()
         until(lambda: Registry().get(run).state != "lost", 120, "Ann's resumed run")
+
+
+def test_export_all_writes_what_is_the_users_own(browser: Any, shared: Path) -> None:
+    for user, name in (("ann@example.org", "hers"), (this_user(), "the machine's")):
+        workspace.change(user, "ab" * 16, lambda stored, name=name: replace(stored, masks={name: "0f"}))
+    with (
+        serve(shared, shared.parent / "log.txt", **HEADERS) as server,
+        named("ann@example.org", urlparse(server.address).port) as for_ann,
+        named("bob@example.org", urlparse(server.address).port) as for_bob,
+    ):
+
+        def exported(address: str) -> list[str]:
+            visit = Visit(browser.new_context(), address)
+            visit.go("data")
+            with visit.page.expect_download() as sent:
+                visit.page.get_by_role("button", name="Export all").click()
+            models = json.loads(Path(sent.value.path()).read_text(encoding="utf-8"))["models"]
+            return [name for one in models.values() for name in one["masks"]]
+
+        assert exported(for_ann) == ["hers"]
+        assert exported(for_bob) == []
 
 
 def test_a_killed_dashboard_leaves_its_run_at_work_and_a_new_one_shows_it(browser: Any, shared: Path) -> None:

@@ -50,6 +50,7 @@ def sheet(rows: list[list[str]]) -> bytes:
         ("a.csv", b"note;first text;second text;gold?\ngood;a dog;an animal;yes\nbad;two cats;a cat;yes\n"),
         ("a.tsv", b"premise\thypothesis\tlabel\na dog\tan animal\tyes\ntwo cats\ta cat\tno\n"),
         ("a.tsv", b"a dog\tan animal\tyes\ntwo cats\ta cat\tyes\n"),
+        ("a.xlsx", sheet([["sentence1", "sentence2"], ["a dog", "an animal"], ["two cats", "a cat"]])),
         ("a.xlsx", sheet([["Premise", "", "Hypothesis"], ["a dog", "", "an animal"], ["two cats", "x", "a cat"]])),
     ],
 )

@@ -119,6 +119,8 @@ def test_every_form_has_the_interval_of_a_change(view, monkeypatch):
     tex = run_tex(pruning(view))
     assert r"0.787 {[}0.100, 0.900{]} & $-$2.2 {[}$-$5.1, +0.6{]} & 1,000" in tex
     assert r"compared with $\theta$*" in tex
+    assert EVIL not in tex
+    assert "low" not in tex  # an interval follows its value
 
 
 @pytest.mark.slow

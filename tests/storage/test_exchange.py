@@ -14,6 +14,7 @@ import pytest
 
 import headviz
 from headviz import HeadMask, UserError
+from headviz.display.table import Column, Table
 from headviz.storage.tables import csv_cell, to_csv, to_latex
 
 MASK = HeadMask.full(3, 4).without(["0.1", "2.3"])
@@ -206,6 +207,26 @@ def test_a_long_latex_table_keeps_its_top_rows_with_fixed_decimals() -> None:
     assert r"\caption{Heads. The first 5 of 60 rows.}" in text
     small = to_latex(["p"], [[0.00001], [0.5]])
     assert r"$1\cdot10^{-5}$ \\" in small
+
+
+def test_a_table_for_paper_is_written_as_in_a_report() -> None:
+    columns = [Column("model"), Column("value", "%.3f"), Column("score"), Column("mask", places=("files",))]
+    ends = [[None, (0.4, 0.6), None, None], [None] * 4]
+    made = Table("t", columns, [["a", 0.5, 0.123456, "0f"], ["b", None, 0.2, "0e"]], ends=ends)
+    titles, rows = made.for_paper()
+    assert titles == ["model", "value [95 %]", "score"]
+    assert rows == [["a", "0.500 [0.400, 0.600]", 0.123456], ["b", None, 0.2]]
+
+
+def test_texts_stand_to_the_left_and_a_table_of_long_texts_fits_a_page() -> None:
+    long = "It is true that the gardener did not sail, " * 2
+    rows = [[long, "neutral", f"0.9{i % 10} [0.8, 1.0]", "−2.1", None] for i in range(40)]
+    text = to_latex(["text", "gold", "value", "change", "p"], rows, "Changed.", top=40, label="flips")
+    assert r"\begin{tabular}{p{0.60\textwidth}lrrr}" in text
+    assert r"\caption{Changed. The first 20 of 40 rows.}" in text  # each takes two lines
+    assert text.count("gardener") == 2 * 20
+    assert r"\label{tab:flips}" in text
+    assert text.startswith("% \\usepackage{booktabs, graphicx}\n")
 
 
 def test_a_bracket_at_the_start_of_a_row_is_text_and_not_an_argument() -> None:

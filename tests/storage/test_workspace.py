@@ -85,3 +85,12 @@ def test_the_last_view_is_kept() -> None:
     assert workspace.last_view("ada") == {}
     workspace.keep_view("ada", "masklab", "mask=0f")
     assert workspace.last_view("ada") == {"page": "masklab", "query": "mask=0f"}
+
+
+def test_the_last_view_goes_along_and_replaces_none() -> None:
+    workspace.keep_view("ada", "masklab", "mask=0f")
+    workspace.keep_view("bob", "scores", "score=taylor")
+    sent = export_all("ada")
+    assert import_all("bob", sent) == import_all("eve", sent) == 0
+    assert workspace.last_view("eve") == {"page": "masklab", "query": "mask=0f"}
+    assert workspace.last_view("bob")["page"] == "scores"

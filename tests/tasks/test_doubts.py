@@ -75,6 +75,9 @@ def test_a_model_that_lacks_a_label_of_ones_own_file_names_it_with_its_count(tmp
     data = read(tmp_path, "csv", [*[GOOD[i % 2] for i in range(38)], ("x", "y", "maybe")])
     with pytest.raises(TaskError, match=r"does not know 'maybe' \(1 of 39 examples\): correct what is a mistake"):
         label_map(("no", "yes"), data)
+    twice = read(tmp_path, "csv", [*[GOOD[i % 2] for i in range(38)], ("x", "y", "y")])
+    with pytest.raises(TaskError, match=r"does not know 'y' \(1 of 39 examples\): correct"):
+        label_map(("no", "yes"), twice)  # "y" means "yes", and so does "yes"
     with pytest.raises(TaskError, match=r"only has 2 .*Choose a model") as other:
         label_map(("good", "bad"), data)  # of another task altogether: no label is the odd one
     assert "mistake" not in str(other.value)

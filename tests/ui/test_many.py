@@ -90,6 +90,17 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     assert answers.many_rows(lines, False, columns, values[:1] * 2, LABELS)[1][0][-1] == "same"
 
 
+def test_a_sure_answer_that_comes_near_chance_is_not_sure() -> None:
+    columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
+    values = [np.array([[0.9, 0.1], [0.9, 0.1], [0.52, 0.48]]), np.array([[0.49, 0.51], [0.51, 0.49], [0.51, 0.49]])]
+    lines = dict.fromkeys(range(3), ("a", ""))
+    _, rows, sizes = answers.many_rows(lines, False, columns, values, LABELS)
+    assert [row[-1] for row in rows] == ["no → not sure", "no → not sure", "no 0.52 → 0.51"]
+    assert [size >= answers.ANOTHER for size in sizes] == [True, True, False]
+    several = answers.many_rows(lines, False, columns, values, LABELS, decides=False)
+    assert [row[-1] for row in several[1]][:2] == ["no → yes", "no 0.90 → 0.51"]
+
+
 def test_the_connection_that_changes_most_is_named() -> None:
     before = np.full((3, 3), 1 / 3)
     after = before.copy()

@@ -147,8 +147,10 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Any) -> str
 
 def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Any) -> str:
     """What to do. Unknown labels of a user's own file may be mistakes, so their rows are counted."""
+    own = {label.casefold() for label in model_labels}
     unknown = [name for name in names if match_names([name], model_labels) is None]
-    if data.task.name != "custom" or data.labels is None or len(names) - len(unknown) < 2:
+    unknown = unknown or [name for name in names if name.casefold() not in own]  # two names of one class
+    if data.task.name != "custom" or data.labels is None or not unknown or len(names) - len(unknown) < 2:
         return "Choose a model that was fine-tuned on this task."
     counts = data.class_counts()
     listed = ", ".join(f"'{name[:40]}' ({counts[name]:,} of {len(data):,} examples)" for name in unknown[:5])

@@ -110,6 +110,17 @@ class Table:
             [c.text(row[i], rows) + c.interval(ends[at]) for i, c, ends in shown] for at, row in enumerate(self.rows)
         ]
 
+    def for_paper(self) -> tuple[list[str], list[list[Any]]]:
+        """Header and rows as in a report; what is missing is None, and a number that has neither a format nor an
+        interval is a number."""
+        rows: list[list[Any]] = [[None if text == DASH else text for text in row] for row in self.texts(REPORT)]
+        for at, (i, column) in enumerate(self.shown(REPORT)):
+            if column.format or column.title in PROBABILITIES or any(map(column.interval, self._ends(i))):
+                continue
+            for cells, row in zip(rows, self.rows, strict=True):
+                cells[at] = row[i] if isinstance(row[i], float) else cells[at]
+        return self.titles(REPORT), rows
+
     def _ends(self, column: int) -> list[Ends | None]:
         return [row[column] for row in self.ends] if self.ends else [None] * len(self.rows)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 CELL, LEFT, TOP = 34, 78, 18
+RAMP, LETTER = 240, 6.2  # pixels of the legend's colours, and of a letter
 EMPTY = "#e4e8eb"
 
 
@@ -27,11 +29,14 @@ def grid_svg(
     rows: Sequence[str] | None = None,
     blank: bool = False,
     grey: Any = None,
+    name: str = "",
+    marks: Collection[HeadId] = (),
+    mark_name: str = "",
 ) -> str:
     """Layers down, heads across. ``values`` is [L, H] or None; heads that are off carry a cross.
 
     ``blank`` leaves out the numbers of heads whose value is zero; ``grey`` is a table of those that have the
-    colour of zero.
+    colour of zero; ``name`` is what the colours mean. The legend stands below.
     """
     table = None if values is None else np.asarray(values, dtype=float)
     known = [] if table is None else [float(v) for v in table.ravel() if np.isfinite(v)]
@@ -45,15 +50,32 @@ def grid_svg(
         for j in range(mask.num_heads):
             head, value = HeadId(i, j), float("nan") if table is None else float(table[i, j])
             fill = colour(fitted, 0.0 if grey is not None and grey[i][j] else value) if np.isfinite(value) else EMPTY
-            text = f"{value:.{digits}f}".replace("-", "−") if np.isfinite(value) else ""
+            text = _short(value, digits) if np.isfinite(value) else ""
             shown = "×" if head in off else "" if blank and value == 0 else text
             title = f"{head_name(head, rows)}{text and f': {text}'}{', switched off' if head in off else ''}"
             x, ink = LEFT + CELL * j, "#ffffff" if _dark(fill) else "#1c2126"
             cells.append(
                 f'<g><title>{escape(title)}</title><rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL - 2}" '
-                f'rx="4" fill="{fill}"/>{_text(x + CELL / 2 - 1, y + 20, shown, fill=ink)}</g>'
+                f'rx="4" fill="{fill}"/>{_text(x + CELL / 2 - 1, y + 20, shown, fill=ink)}'
+                f"{_dot(x + CELL - 8, y + 6, ink) if head in marks else ''}</g>"
             )
     width, height = LEFT + CELL * mask.num_heads, TOP + CELL * mask.num_layers
+    width = max(width, LEFT + RAMP)
+    if known:
+        for line in wrap(name, int((width - LEFT) / LETTER)):
+            height += 18
+            cells.append(_text(LEFT, height, line, anchor="start"))
+        cells += _ramp(fitted, height + 6)
+        height += 36
+    signs = [("× switched off", "")] if off else []
+    signs += [(mark_name, _dot(LEFT + 4, 0, "currentColor"))] if marks and mark_name else []
+    if known and grey is not None and np.any(grey):
+        signs.append(("grey: 95 % interval includes 0" + ("; no number: 0.0" if blank else ""), ""))
+    for text, sign in signs:
+        height += 18
+        drawn = _text(LEFT + (12 if sign else 0), 4, text, anchor="start")
+        cells.append(f'<g transform="translate(0 {height - 4})">{sign}{drawn}</g>')
+    height += 6
     return (
         f'<svg class="heads" role="img" aria-label="grid of {mask.num_layers} by {mask.num_heads} heads" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">{"".join(cells)}</svg>'
@@ -62,6 +84,32 @@ def grid_svg(
 
 def _text(x: float, y: float, text: str, *, anchor: str = "middle", fill: str = "currentColor") -> str:
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="11" fill="{fill}">{escape(text)}</text>'
+
+
+def _short(value: float, digits: int) -> str:
+    """A number without the zero before its point, as the page's cells have it."""
+    size = f"{abs(value):.{digits}f}"
+    return ("−" if value < 0 and float(size) else "") + size.removeprefix("0" if digits else "")
+
+
+def _dot(x: float, y: float, fill: str) -> str:
+    return f'<circle cx="{x:g}" cy="{y:g}" r="2.5" fill="{fill}"/>'
+
+
+def _ramp(scale: Scale, y: float) -> list[str]:
+    """The colours from end to end with their values; those of a loss begin with the largest."""
+    stops = scale.light[::-1] if scale.loss else scale.light
+    low, high = (scale.hi, scale.lo) if scale.loss else (scale.lo, scale.hi)
+    step = RAMP / len(stops)
+    colours = [
+        f'<rect x="{LEFT + step * k:g}" y="{y:g}" width="{step + 0.5:g}" height="9" fill="{stop}"/>'
+        for k, stop in enumerate(stops)
+    ]
+    ends = [(low, 0.0, "start"), (high, 1.0, "end"), *([(0.0, 0.5, "middle")] if scale.diverging else [])]
+    return colours + [
+        _text(LEFT + RAMP * place, y + 22, f"{value:.3g}".replace("-", "−"), anchor=anchor)
+        for value, place, anchor in ends
+    ]
 
 
 def _dark(fill: str) -> bool:

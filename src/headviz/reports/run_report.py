@@ -18,7 +18,7 @@ from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
 from ..display.numbers import span
 from ..display.recipes import Options, call, command, keyword_arguments
-from ..display.table import DASH, REPORT, Table, View
+from ..display.table import REPORT, Table, View
 from ..errors import RunError
 from ..heads import HeadId, HeadMask, head_name, in_order, order_note
 from ..options import declared
@@ -141,8 +141,8 @@ def run_csv(view: RunView) -> str:
 def run_tex(view: RunView) -> str:
     made = run_table(view)
     caption = f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
-    rows = [[None if text == DASH else text for text in row] for row in made.texts(REPORT)]
-    return to_latex(made.titles(REPORT), rows, caption=f"{caption}. {made.caption}" if made.caption else caption)
+    caption = f"{caption}. {made.caption}" if made.caption else caption
+    return to_latex(*made.for_paper(), caption, label=f"run-{view.record.id}")
 
 
 def run_table(view: RunView) -> Table:

@@ -6,7 +6,9 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from math import floor, log10
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, floor, log10
 from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # the wide ones count in East Asian spreadsheets
@@ -117,37 +119,66 @@ def figure_tex(file: str, caption: str) -> str:
 
 
 _SILENT = re.compile(r"\\cdot|[$^{}]")  # what takes no room on the page
+_NUMBER = re.compile(r"[<≈]?\s*[+−-]?\.?\d|[–-]*$")  # how a cell begins that stands to the right
 LINE, TEXT = 86, 30  # characters of a line of a page, and from which a column's texts are broken
+PACKAGES = r"% \usepackage{booktabs, graphicx}"
 
 
-def _layout(columns: Sequence[Sequence[str]]) -> tuple[str, bool]:
-    """The columns' letters, and whether the table fits the width of a page."""
+@dataclass(frozen=True)
+class _Layout:
+    """The columns' letters, and which of them are broken into lines, after how many characters."""
+
+    letters: str
+    fits: bool  # the width of a page
+    broken: tuple[bool, ...]
+    most: float
+
+    def lines(self, row: Sequence[str]) -> int:
+        """How many lines this row takes."""
+        return max(ceil(len(cell) / self.most) if b else 1 for cell, b in zip(row, self.broken, strict=True))
+
+
+def _layout(columns: Sequence[Sequence[str]], right: Sequence[bool]) -> _Layout:
+    """``columns`` as LaTeX, each with its title; ``right`` says which of them stand to the right."""
     sizes = [max(len(_SILENT.sub("", cell)) for cell in column) for column in columns]
-    broken = [
-        size > TEXT and any(" " in cell for cell in column[1:]) for size, column in zip(sizes, columns, strict=True)
-    ]
+    broken = tuple(
+        size > TEXT and not number and any(" " in cell for cell in column[1:])
+        for size, column, number in zip(sizes, columns, right, strict=True)
+    )
     share = 0.6 / max(1, sum(broken))
-    letters = [rf"p{{{share:.2f}\textwidth}}" if b else "r" if i else "l" for i, b in enumerate(broken)]
+    letters = [rf"p{{{share:.2f}\textwidth}}" if b else "r" if r else "l" for b, r in zip(broken, right, strict=True)]
     wide = sum(size + 2 for size, b in zip(sizes, broken, strict=True) if not b)
-    return "".join(letters), wide <= LINE * (0.3 if any(broken) else 1)
+    return _Layout("".join(letters), wide <= LINE * (0.3 if any(broken) else 1), broken, share * LINE)
 
 
-def to_latex(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", top: int | None = None) -> str:
-    """A ``tabular`` for booktabs; the first column to the left, all others to the right.
+def is_number(value: Any) -> bool:
+    """Whether a cell stands to the right: a number, or a text that begins with one."""
+    return not isinstance(value, str) or _NUMBER.match(value.strip()) is not None
 
-    Numbers of a column have the same decimals. ``top`` keeps that many rows, and the caption says so. Long texts are
-    broken into lines, and a table that would still be wider than the page is shrunk to it (``graphicx``).
+
+def to_latex(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", top: int | None = None, label: str = ""
+) -> str:
+    """A ``tabular`` for booktabs; texts to the left, numbers to the right.
+
+    Numbers of a column have the same decimals. ``top`` keeps as many rows as fit that many lines, and the caption says
+    so. Long texts are broken into lines, and a table that would still be wider than the page is shrunk to it
+    (``graphicx``).
     """
     rows = list(rows)
-    if top is not None and len(rows) > top:
-        caption = f"{caption} The first {top} of {len(rows)} rows.".strip()
-        rows = rows[:top]
-    rows = list(zip(*(_aligned(column) for column in zip(*rows, strict=True)), strict=True)) if rows else []
-    spec, fits = _layout(list(zip(header, *rows, strict=True)))
-    lines = [r"\begin{table}", r"\centering", *([] if fits else [r"\resizebox{\textwidth}{!}{%"])]
-    lines += [rf"\begin{{tabular}}{{{spec}}}", r"\toprule"]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    written = list(zip(*map(_aligned, columns), strict=True)) if rows else []
+    layout = _layout(list(zip(header, *written, strict=True)), [all(map(is_number, column)) for column in columns])
+    if top is not None:
+        kept = sum(total <= top for total in accumulate(map(layout.lines, written)))
+        if kept < len(rows):
+            caption = f"{caption} The first {kept} of {len(rows)} rows.".strip()
+            written = list(zip(*map(_aligned, zip(*rows[:kept], strict=True)), strict=True))
+    lines = [PACKAGES, r"\begin{table}", r"\centering", *([] if layout.fits else [r"\resizebox{\textwidth}{!}{%"])]
+    lines += [rf"\begin{{tabular}}{{{layout.letters}}}", r"\toprule"]
     lines += [" & ".join(tex(h) for h in header) + r" \\", r"\midrule"]
-    lines += [" & ".join(row) + r" \\" for row in rows]
-    lines += [r"\bottomrule", r"\end{tabular}" + ("" if fits else "}")]
+    lines += [" & ".join(row) + r" \\" for row in written]
+    lines += [r"\bottomrule", r"\end{tabular}" + ("" if layout.fits else "}")]
     lines += [rf"\caption{{{tex(caption)}}}"] if caption else []
+    lines += [rf"\label{{tab:{label}}}"] if caption and label else []
     return "\n".join([*lines, r"\end{table}", ""])

@@ -70,8 +70,7 @@ def change(user: str, digest: str, edit: Callable[[Kept], Kept]) -> Kept:
 
 def last_view(user: str) -> dict[str, str]:
     """The page and the query of the last view; empty without one."""
-    content = _read(_file(user, LAST)) or {}
-    return {name: text for name in ("page", "query") if isinstance(text := content.get(name), str)}
+    return _view(_read(_file(user, LAST)))
 
 
 def keep_view(user: str, page: str, query: str) -> None:
@@ -82,7 +81,7 @@ def export_all(user: str) -> str:
     """Everything of a user as one JSON text, which ``import_all`` reads."""
     digests = sorted(file.stem for file in folder(user).glob("*.json") if file.stem != LAST)
     models = {digest: asdict(kept(user, digest)) for digest in digests}
-    return json.dumps({"form": FORM, "models": models}, ensure_ascii=False, indent=1)
+    return json.dumps({"form": FORM, "models": models, LAST: last_view(user)}, ensure_ascii=False, indent=1)
 
 
 def import_all(user: str, text: str) -> int:
@@ -97,7 +96,14 @@ def import_all(user: str, text: str) -> int:
     checked = {digest: _checked(one) for digest, one in models.items() if _is_digest(digest)}
     for digest, one in checked.items():
         change(user, digest, lambda here, one=one: here.and_also(one))  # type: ignore[misc]
+    if (last := _view(read.get(LAST))) and not last_view(user):
+        _write(_file(user, LAST), last)
     return len(checked)
+
+
+def _view(read: Any) -> dict[str, str]:
+    found = read if isinstance(read, dict) else {}
+    return {name: text for name in ("page", "query") if isinstance(text := found.get(name), str)}
 
 
 def _is_digest(text: Any) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 import streamlit as st
 
-from ...heads import HeadMask, lowest
+from ...demo import card_figures
+from ...heads import HeadId, HeadMask, lowest
 from ..shell import state
 from ..shell.messages import plain
 from ..shell.view import FIELDS, View
@@ -49,19 +50,20 @@ def steps() -> tuple[Step, ...]:
     """The four steps. Which heads they switch off comes from the model card and from the shipped scores."""
     known = abilities.listed(View())
     negation, order = known["negation"].heads[0], known["role-swap"].heads[0]
+    shared = HeadId.parse(card_figures()["heads"]["shared"][0])
     table = scoring.scores(View(), ORDER)
     assert table is not None
     full = HeadMask.full(SIDE, SIDE)
     gone = lowest(table.values, round(SHARE * full.size), full.kept, seed=0)
     return (
         Step(
-            "Negation leans on one head",
-            f"Look at the two answers: {negation} is switched off, and the model can no longer tell what “never” says.",
+            "One head turns an answer",
+            f"Look at the two answers: {shared} is switched off, and the model says the opposite.",
             "compare",
             {
-                "a": "A camel is never arriving.",
-                "b": "A camel is arriving.",
-                "mask": full.without([negation]).hex,
+                "a": "Bruno is richer than Alice.",
+                "b": "Bruno is poorer than Alice.",
+                "mask": full.without([shared]).hex,
                 "tokens": True,
             },
         ),
@@ -85,7 +87,7 @@ def steps() -> tuple[Step, ...]:
         ),
         Step(
             "Now your own sentence",
-            f"Change a word: {negation} is off, all other heads are on. An example is below the fields.",
+            f"Change a word: {negation}, which carries negation, is off. An example is below the fields.",
             "compare",
             {
                 "a": "The dog is not sleeping.",

@@ -67,7 +67,7 @@ def _exchange(page: str) -> bool:
         for text in reversed(now.new_texts):
             stored = stored.with_text(text)
         measured = {} if grades is None else {source: grades.to_dict()}
-        title = now.view.model if left or new or stored.texts or measured else ""
+        title = loaders.model_title(now.view.model) if left or new or stored.texts or measured else ""
         return replace(stored, title=title, masks={**left, **new}, grades={**stored.grades, **measured})
 
     after = workspace.change(who, digest, edit)
@@ -121,7 +121,7 @@ def follow() -> str:
 
 def section() -> None:
     """How much is kept, and its way to another machine."""
-    now = state.session()
+    now, who = state.session(), user()  # a download is made where nobody's name is known
     st.subheader("Your workspace", anchor=False)
     st.caption(
         "Saved masks, your own texts, your last view and grades stay on this machine. Of this model: "
@@ -130,7 +130,7 @@ def section() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.download_button(
             "Export all",
-            lambda: workspace.export_all(user()),
+            lambda: workspace.export_all(who),
             "headviz-workspace.json",
             "application/json",
             key="workspace_export",

@@ -22,7 +22,7 @@ from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
 from ...heads import HeadId, HeadMask, head_name
 from ...reports.html_page import Page, grid_svg
-from ...storage.tables import to_csv, to_latex
+from ...storage.tables import is_number, to_csv, to_latex
 from ..widgets import component, grid, words_of_file
 from ..widgets.grid import Look
 from . import state
@@ -83,12 +83,11 @@ def _saved(fig: Figure, key: str, caption: str) -> dict[str, Any]:
     """What the browser needs to draw the figure for a file: its layouts, and the type that a presentation enlarges."""
     drawn = [paper_layout(fig, columns) for columns in COLUMNS]
     fonts = [t.textfont.to_plotly_json() if "textfont" in t else None for t in fig.data]
-    file = f"headviz-{key.replace('_', '-')}"
     return {
         "key": key,
         "layouts": [json.loads(to_json_plotly(one)) for one in drawn],
         "fonts": fonts,
-        **words_of_file(file, caption),
+        **words_of_file(f"headviz-{key}", caption),
     }
 
 
@@ -97,7 +96,8 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
     look = look or Look()
     if not look.compact:
         shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
-        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey")}
+        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey"), "name": look.name}
+        shown |= {"marks": tuple(more.get("marks", ())), "mark_name": more.get("mark_name", "significant")}
         report("grid", shown, look.title or look.name)
     grid.head_grid(key, present, values, look=look, **more)
 
@@ -142,7 +142,7 @@ def note(
 
 
 def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more: Any) -> Any:
-    """A table with downloads as CSV and LaTeX, and of ``record`` as JSON. ``more`` goes to ``st.dataframe``.
+    """A table with its files: CSV, a picture, LaTeX, and of ``record`` JSON. ``more`` goes to ``st.dataframe``.
 
     Numbers are written as their columns say, and sorted as numbers. ``names`` are those of the grid's rows. Zeros are
     blank in wide tables of numbers.
@@ -251,28 +251,39 @@ def downloads(made: Table, record: Any = None) -> None:
             _files(made, record)
 
 
-TOP = 40  # rows of a LaTeX table that fit a page
+TOP = 40  # rows of a table that fit a page of paper
 
 
 def _files(made: Table, record: Any) -> None:
     """The download buttons of a table."""
-    header, rows = made.for_files()
-    written = {
-        "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
-        "LaTeX": (lambda: to_latex(header, rows, made.caption, top=TOP), "tex", "text/x-tex"),
-    }
+    name = f"headviz-{made.key.replace('_', '-')}"
+    written = {"CSV": (lambda: to_csv(*made.for_files()), "csv", "text/csv")}
     if record is not None:
         written["JSON"] = (lambda: json.dumps(record), "json", "application/json")
     for label, (text, ending, kind) in written.items():
         st.download_button(
             plain(f"↓ {label}"),
             text(),
-            f"headviz-{made.key.replace('_', '-')}.{ending}",
+            f"{name}.{ending}",
             kind,
             key=f"{made.key}_{ending}",
             type="tertiary",
             on_click="ignore",
         )
+    component("tools")(key=f"{made.key}_paper", data={"kind": "table", **_on_paper(made, name)}, width="content")
+
+
+def _on_paper(made: Table, file: str) -> dict[str, Any]:
+    """What the browser needs to draw a table for a file, and its LaTeX."""
+    titles, rows = made.titles(REPORT), made.texts(REPORT)
+    cut = f" The first {TOP} of {len(rows)} rows." if len(rows) > TOP else ""
+    return {
+        "titles": titles,
+        "rows": rows[:TOP],
+        "right": [all(map(is_number, column)) for column in zip(*rows, strict=True)] or [False] * len(titles),
+        **words_of_file(file, f"{made.caption}{cut}".strip()),
+        "tex": to_latex(*made.for_paper(), made.caption, top=TOP, label=file),
+    }
 
 
 def finding(text: str) -> None:

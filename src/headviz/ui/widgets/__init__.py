@@ -37,6 +37,7 @@ def component(name: str) -> Any:
 
 def words_of_file(file: str, caption: str) -> dict[str, str]:
     """What is written next to a saved picture: its name, its caption as text, and the LaTeX that includes it."""
+    file = file.replace("_", "-")
     return {"file": file, "caption": caption, "tex": figure_tex(file, caption)}
 
 

@@ -85,6 +85,58 @@ function paperFigure({ key, file, layouts, fonts }, columns) {
     [plot.layout, plot.data] = before;
   });
 }
+// A table for a file: rules as in a book, words to the left, numbers to the right. Texts are broken into lines where the
+// page is too narrow for them.
+function paperTable({ titles, rows, right }, columns) {
+  const SIZE = 12, LINE = 16, GAP = 14, AIR = 7, EDGE = 4, MILLIMETRE = 5; // pixels, as of a figure on paper
+  const pen = document.createElement("canvas").getContext("2d"), cells = [titles, ...rows];
+  const long = (text, bold) => {
+    pen.font = (bold ? "600 " : "") + SIZE + `px "${FONT}", Helvetica, Arial, sans-serif`;
+    return pen.measureText(text).width;
+  };
+  const largest = (k, of) => Math.max(...cells.map((row, i) => of(row[k], i === 0)));
+  const word = (text, bold) => Math.max(...text.split(" ").map((one) => long(one, bold)));
+  const widths = titles.map((_, k) => largest(k, long));
+  const least = titles.map((_, k) => largest(k, (text, bold) => (right[k] && !bold ? long(text) : word(text, bold))));
+  const all = () => widths.reduce((sum, one) => sum + one, GAP * (titles.length - 1) + 2 * EDGE);
+  const page = MILLIMETRES[columns - 1] * MILLIMETRE;
+  while (all() > page) { // the widest that can gives way
+    const k = widths.map((one, at) => [one > least[at] ? one : 0, at]).sort((a, b) => b[0] - a[0])[0];
+    if (!k[0]) break;
+    widths[k[1]] = Math.max(least[k[1]], k[0] - Math.max(1, Math.min(all() - page, k[0] / 10)));
+  }
+  const broken = (text, k, bold) => text.split(" ").reduce((lines, one) => {
+    const longer = lines.length ? lines[lines.length - 1] + " " + one : one;
+    return lines.length && long(longer, bold) <= widths[k] + 0.5 ? [...lines.slice(0, -1), longer] : [...lines, one];
+  }, []);
+  const svg = document.createElementNS(SVG, "svg"), width = Math.max(page, all());
+  const start = (width - all()) / 2;
+  const add = (tag, attributes, text) => {
+    const node = svg.appendChild(document.createElementNS(SVG, tag));
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    if (text !== undefined) node.textContent = text;
+    return node;
+  };
+  const paper = add("rect", { width, fill: PAPER });
+  const rule = (y, thick) => add("line", { x1: start, x2: start + all(), y1: y, y2: y, stroke: INK, "stroke-width": thick });
+  svg.setAttribute("font-family", `${FONT}, Helvetica, Arial, sans-serif`);
+  let y = 1;
+  rule(y, 1.4);
+  cells.forEach((row, i) => {
+    const parts = row.map((text, k) => broken(text, k, i === 0)), lines = Math.max(...parts.map((part) => part.length));
+    let x = start + EDGE;
+    parts.forEach((part, k) => {
+      const place = right[k] ? { x: x + widths[k], "text-anchor": "end" } : { x };
+      part.forEach((line, n) => add("text", { ...place, y: y + AIR / 2 + LINE * (n + 0.8), fill: INK, "font-size": SIZE, "font-weight": i ? 400 : 600 }, line));
+      x += widths[k] + GAP;
+    });
+    y += LINE * lines + AIR;
+    if (i === 0) rule(y, 0.8);
+  });
+  rule(y, 1.4);
+  paper.setAttribute("height", y + 1);
+  return { svg, width, height: y + 1 };
+}
 // Pointing at a token of an arc picture leaves only its arcs. The picture has no handle on plotly's own functions, so
 // its lines are faded where they are drawn: one group per line, in the order of the data.
 function isolateArcs(key, tries) {
@@ -137,6 +189,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
   } else if (data.kind === "step") {
     beginStep(data.step);
+  } else if (data.kind === "table") {
+    saveButtons(box, (columns) => paperTable(data, columns), data);
   } else {
     if (data.key.startsWith("arcs_")) isolateArcs(data.key, 240);
     saveButtons(box, (columns) => paperFigure(data, columns), data);

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree
 
@@ -24,12 +25,12 @@ from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
 from ....display.recipes import Code, Options, call, command
-from ....display.sentences import MUCH, answer_change, doubt, from_to, heads_named
+from ....display.sentences import MUCH, answer_change, doubt, from_to, heads_named, no_longer_knows
 from ....display.table import Table
 from ....errors import UserError
 from ....heads import HeadMask
 from ....progress import stop_if
-from ....tasks.columns import guess_texts
+from ....tasks.columns import LABEL_COLUMNS, PAIRED_COLUMNS, TEXT_COLUMNS, guess_texts
 from ...parts import abilities, measure, scoring, texts
 from ...parts.texts import Text
 from ...shell import jobs, loaders, mask_edit, recipes, show, state
@@ -197,7 +198,13 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
         for remark in result.remarks:
             st.info(plain(remark))
         header, rows, sizes = many_rows(
-            lines, paired, columns, result.values, clf.labels, loaders.deciding(clf, data).shares
+            lines,
+            paired,
+            columns,
+            result.values,
+            clf.labels,
+            loaders.deciding(clf, data).shares,
+            decides=clf.answer.decides,
         )
         changed = sum(size >= ANOTHER for size in sizes)
         answered = sum(not any(np.isnan(p[i]).all() for p in result.values) for i in range(len(lines)))
@@ -305,7 +312,8 @@ def read_file(content: bytes, name: str, columns: Sequence[str]) -> str:
 
 def _has_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
     """Whether the first row has a usual name, or names of further columns: cells that do not stand again below."""
-    known = {*(column.lower() for column in columns), "text", "pair", "premise", "hypothesis", "label", "sentence"}
+    usual = (*columns, *LABEL_COLUMNS, *TEXT_COLUMNS, *chain(*PAIRED_COLUMNS), "pair")
+    known = {column.lower() for column in usual}
     if known & {cell.lower() for cell in rows[0]}:
         return True
     below = [{row[i] for row in rows[1:] if i < len(row)} for i in range(len(rows[0]))]
@@ -379,10 +387,13 @@ def many_rows(
     logits: Sequence[np.ndarray],
     labels: Sequence[str],
     shares: Shares = ONE_CLASS.shares,
+    *,
+    decides: bool = True,
 ) -> tuple[list[str], list[list[object]], list[float]]:
     """The header, one row per text, and how large the change of each is.
 
-    A row has every column's answer and, with several, what changed against the first column.
+    A row has every column's answer and, with several, what changed against the first column. Where the answer
+    ``decides`` for one class, a sure answer that has come near chance is *not sure*.
     """
     header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in columns), "change"]
     rows: list[list[object]] = []
@@ -401,7 +412,10 @@ def many_rows(
             continue
         named = [shares(p, labels) for p in of_text]
         cells = [", ".join(f"{name} {share:.2f}" for name, share in one) for one in named]
-        change, size = change_of_text(named)
+        lost = [decides and no_longer_knows(of_text[0].tolist(), p.tolist()) for p in of_text]
+        change, size = change_of_text(
+            [[("not sure", 0.0)] if gone else one for gone, one in zip(lost, named, strict=True)]
+        )
         rows.append([*texts, *cells, change])
         sizes.append(size)
     if len(columns) == 1:  # nothing to compare with
