@@ -1,0 +1,1 @@
+"""MiniLM on SST-2, made faster: what stands behind the first table of docs/faster.md."""
