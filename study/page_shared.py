@@ -188,7 +188,7 @@ def _all_boards(cells: Cells) -> Iterator[str]:
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
         "no score is named: a convention. These intervals are each by itself and over examples alone, and the best of "
-        "each board was picked; [what is computed again](plan.md) has intervals for all scores at once.",
+        "each board was picked; `headviz grade` has intervals for all scores at once, which [these boards lack](plan.md).",
         "",
     ]
 
@@ -205,7 +205,7 @@ def _best(grades: dict[str, Any]) -> str:
     untold = [f"`{g['score']}`" for g in ranked if g["lead_low"] <= 0 <= g["lead_high"]]
     behind = [f"`{g['score']}`" for g in ranked if g["lead_high"] < 0]
     said = f"The largest area has `{best}`"
-    said += f"; not significantly different: {', '.join(equal)}." if equal else ", and all others are behind it."
+    said += f"; not significantly different, each by itself: {', '.join(equal)}." if equal else "."
     said += f" Not significantly different from random orders: {', '.join(untold)}." if untold else ""
     return said + (f" Worse than random orders: {', '.join(behind)}." if behind else "")
 

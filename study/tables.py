@@ -59,7 +59,7 @@ def trainings(cells: Cells) -> dict[tuple[str, str, int], list[str]]:
 
 
 # of cells that were computed when heads with the same score went by their place
-BY_LAYER = "`ablation` is being recomputed: heads that cost the same were removed in the order of their layers."
+BY_LAYER = "The figures of `ablation` do not hold: heads that cost the same were removed in the order of their layers."
 
 
 def primes(cell: dict[str, Any], known: dict[tuple[str, str, int], list[str]]) -> int:

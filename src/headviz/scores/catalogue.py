@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..answers.answer import Answer
 
 DEFAULT = "conductance-spearman"
-TO_PRUNE_BY = "gates"  # where none is named: the mildest worst case over the boards measured
+TO_PRUNE_BY = "gates"  # where none is named: a convention, no score is the best on every model
 THESIS = "“Integrated Gradients for Structured Pruning on BERT” (2024)"
 
 
