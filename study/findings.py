@@ -62,9 +62,10 @@ With {off} of MiniLM's heads off, two seeds have this share of the removed heads
 {shared}
 
 How sure: three models on each task, heads scored once. Taylor ({shared_taylor}) and gates ({shared_gates}) are as
-alike. Its lead over random orders is the last row of the table above; [retrained](#4-after-retraining-taylor-beats-random-orders-on-mrpc),
-it has one. The published rows are near one constant answer, too: at 70 % off BERT-base has {published} (thesis, Table
-6.3). On MRPC one class for all, "not equivalent", has {constant}.
+alike. Its lead over random orders is the last row of the table above;
+[retrained](#4-after-retraining-taylor-beats-random-orders-on-mrpc), it has one. The published rows are near one
+constant answer, too: at 70 % off BERT-base has {published} (thesis, Table 6.3). On MRPC one class for all, "not
+equivalent", has {constant}.
 [Seeds](../study/results.md#do-seeds-remove-the-same-heads)
 
 ## 3. Fine-tuning makes agreement reproducible, not larger in size
@@ -74,9 +75,9 @@ heads by it (mean rank correlation over the pairs of five seeds), and the mean o
 
 {agreement}
 
-How sure: five seeds of each. With its sign, the mean rises by {signed}. *Before* has a fresh classifier, so it explains an answer that means nothing yet.
-Between two tasks of one encoder the mean correlation after fine-tuning is {across}: each task has a pattern of its
-own.
+How sure: five seeds of each. With its sign, the mean rises by {signed}. *Before* has a fresh classifier, so it
+explains an answer that means nothing yet. Between two tasks of one encoder the mean correlation after fine-tuning
+is {across}: each task has a pattern of its own.
 [Agreement](../study/results.md#e1-agreement-before-and-after-fine-tuning)
 
 ## 4. After retraining, Taylor beats random orders on MRPC
@@ -93,10 +94,10 @@ over three numbers.
 
 ## 5. On WNLI the criterion of a winning ticket rewards forgetting the task
 
-In all {wins} settings (an order and a size; {networks} networks of MiniLM) the pruned networks on WNLI pass it ("mean plus one standard deviation reaches the mean with all
-heads"), those of random orders included: with all heads the models have {wnli} right, one class for all has
-{wnli_floor}. The published tickets on WNLI have {wnli_published} %, the share of that class; BERT-base with all heads
-had {wnli_bert} %.
+In all {wins} settings (an order and a size; {networks} networks of MiniLM) the pruned networks on WNLI pass it
+("mean plus one standard deviation reaches the mean with all heads"), those of random orders included: with all
+heads the models have {wnli} right, one class for all has {wnli_floor}. The published tickets on WNLI have
+{wnli_published} %, the share of that class; BERT-base with all heads had {wnli_bert} %.
 
 How sure: the arithmetic is certain; whether WNLI has tickets cannot be seen this way.
 [WNLI](../study/results.md#minilm-on-wnli-trained-again)
@@ -130,11 +131,9 @@ of real encoders, where its ties went by layer. `headviz grade` ranks the scores
 ## Elsewhere
 
 [Make a model faster](faster.md), with what it loses · [conductance, steps and rules](conductance.md) ·
-[distillation](../study/distillation.md) · [translation](translation.md) ·
-[every algorithm on the demo](../study/demo_pruning.md) · [masks, maps and controls on the demo](../study/controls.md) ·
-[planted heads](../study/planted.md), a test of the scores
-rather than evidence · [patching](../study/causal.md)
-"""
+[distillation](../study/distillation.md) · [translation](translation.md) · [every algorithm on the
+demo](../study/demo_pruning.md) · [masks, maps and controls on the demo](../study/controls.md) · [planted
+heads](../study/planted.md), a test of the scores rather than evidence · [patching](../study/causal.md)"""
 
 
 def page(cells: Cells) -> str:
@@ -289,7 +288,7 @@ def _boards(cells: Cells) -> dict[str, str]:
     result = [cells[f"board-{name}-0"] for name in ("minilm-sst2", "minilm-mrpc", "mpnet-mrpc")]
     grades = behind(result)
     boards: dict[str, list[str]] = {}
-    for at, name in enumerate(("the demo", "MiniLM and SST-2", "MiniLM and MRPC", "MPNet and MRPC")):
+    for at, name in enumerate(("the demo", "MiniLM’s SST-2", "MiniLM’s MRPC", "MPNet’s MRPC")):
         boards.setdefault(_best(grades, at), []).append(name)
     times = [
         of["gates"]["seconds"] / of["taylor"]["seconds"]

@@ -188,7 +188,7 @@ def _all_boards(cells: Cells) -> Iterator[str]:
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
         "no score is named: a convention. These intervals are each by itself and over examples alone, and the best of "
-        "each board was picked; `headviz grade` has intervals for all scores at once, which [these boards lack](plan.md).",
+        "each board was picked; `headviz grade` has intervals for all scores at once, [these boards do not](plan.md).",
         "",
     ]
 
