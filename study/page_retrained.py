@@ -143,8 +143,11 @@ def _change(own: Cells, at: int, metric: str) -> str:
 
 
 def _full(group: Cells) -> str:
-    values = [*full_by_model(group).values()]
-    return _spread(values) + (f" over {len(values)} trainings" if len(values) > 1 else "")
+    """Over seeds; trainings of one seed are one model trained again, so their mean counts once."""
+    seeds, trained = {c["digest"]: c["seed"] for c in group}, full_by_model(group)
+    means = [np.mean([v for k, v in trained.items() if seeds[k] == seed]) for seed in sorted({*seeds.values()})]
+    again = f", {len(trained)} trainings" if len(trained) > len(means) else ""
+    return _spread([float(m) for m in means]) + (f" over {len(means)} seeds{again}" if len(trained) > 1 else "")
 
 
 def _spread(values: list[float]) -> str:
