@@ -32,10 +32,10 @@ def test_a_view_survives_the_address() -> None:
 
 def test_without_a_model_an_address_is_about_what_the_server_was_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(START, "model=%2Fm&task=sst2&data=%2Fd")
-    own = replace(View(), model="/m", task="sst2", data="/d")
+    own = replace(View(), model="/m", task="sst2", data="/d", example=0)
     assert from_address({}) == (own, [])
     assert from_address({"off": "4.10"}) == (replace(own, mask="4.10"), [])
-    assert from_address({"task": "mrpc"}) == (replace(View(), model="/m", task="mrpc"), [])
+    assert from_address({"task": "mrpc"}) == (replace(View(), model="/m", task="mrpc", example=0), [])
     assert from_address({"model": "demo"}) == (View(), [])
     for view in (own, View(), replace(View(), model="demo-translation", task="demo-translation"), FULL):
         assert to_address(view)["model"] == view.model  # a link opens the same in any dashboard

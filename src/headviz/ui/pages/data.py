@@ -237,7 +237,8 @@ def fitting_task(view: View, clf: Model) -> dict[str, Any]:
     except UserError:
         fits = False
     nothing = dict.fromkeys((*OF_DATA, "a", "b"), "")
-    return {} if fits else {"task": defaults(view.model)["task"], "example": 0, "skip_bad": False, **nothing}
+    usual = defaults(view.model)
+    return {} if fits else {name: usual[name] for name in ("task", "example")} | {"skip_bad": False, **nothing}
 
 
 def data_form(view: View) -> None:

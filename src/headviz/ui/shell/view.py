@@ -144,7 +144,7 @@ class View:
     count: int = option(14, "heads for 'lowest k' and 'random k'", least=0, most=100_000)
     slice: str = option("", "the slice whose results are shown")
 
-    example: int = option(0, "number of the example")
+    example: int = option(6, "number of the example; models other than the demo begin with 0")  # one head turns it
     a: str = option("", "the user's own text; empty = the example's")
     b: str = option("", "its pair")
     blank: bool = option(False, "the user's own text is empty; without this the example would come back")
@@ -246,7 +246,8 @@ def start() -> dict[str, str]:
 
 def defaults(model: str) -> dict[str, Any]:
     """What a view of this model shows unless its address says otherwise."""
-    return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
+    example = FIELDS["example"] if model in ("", FIELDS["model"]) else 0
+    return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"]), "example": example}
 
 
 _SOURCE = (
@@ -306,7 +307,8 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
         if "task" in address:  # the data that the server was started with are another task's
             own.pop("data", None)
         address = {**own, **address}
-    values: dict[str, Any] = {"task": defaults(address.get("model", ""))["task"]}
+    usual = defaults(address.get("model", ""))
+    values: dict[str, Any] = {"task": usual["task"], "example": usual["example"]}
     complaints = []
     for parameter, text in address.items():
         name = OTHER_NAMES.get(parameter, parameter)
