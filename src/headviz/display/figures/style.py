@@ -250,6 +250,7 @@ def paper_layout(fig: Figure, columns: int) -> tuple[dict[str, Any], list[str | 
     line = {"gridcolor": PAPER_GRID, "zerolinecolor": PAPER_LINE, "linecolor": PAPER_LINE, "ticks": ""}
     for axis in (*made.select_xaxes(), *made.select_yaxes()):
         axis.update(line, title_standoff=6)
+    made.update_xaxes(ticklabelstandoff=3)  # the first number does not meet that of the other axis
     layout = made.to_plotly_json()["layout"]
     layout["template"] = {"data": {}, "layout": {}}
     return layout, names
