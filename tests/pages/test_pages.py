@@ -105,10 +105,11 @@ def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., 
 def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callable[..., Any]) -> None:
     from headviz.demo import card_figures, read_split
     from headviz.heads import HeadMask
+    from headviz.ui.shell.view import View
 
     app = open_page("compare", model="demo", task="demo", data="", columns="", label="", groups="", limit="0")
     assert not app.exception
-    kind = read_split("dev")[0].phenomenon
+    kind = read_split("dev")[View().example].phenomenon
     (heads,) = [r["heads"] for r in card_figures()["heads"]["sets"] if r["phenomenon"] == kind]
     button = next(b for b in app.button if b.key == "first_mask")
     assert f"{kind} needs".replace("-", "\\-") in button.label
