@@ -25,6 +25,8 @@ from headviz.ui.shell.view import to_address
 
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 VIEW = {"head": "3.5", "analysis": "by-slice", "mask": HeadMask.full(12, 12).without_random(17, seed=1).hex}
+TURNS = {"off": "8.0", "head": "8.0"}  # the first pair's answer
+OWN = {"workbench": TURNS, "compare": TURNS, "scores": {"head": "4.10"}, "masklab": {"off": "4.10"}}
 SHOTS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
 SHARP = 1.25  # pixels of the picture per pixel of the page
 
@@ -45,7 +47,7 @@ def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Pa
     )
     tab = context.new_page()
     tab.set_default_timeout(180_000)
-    shown = {"scores": {"head": "4.10"}, "masklab": {"off": "4.10"}}.get(page, VIEW) if step is None else step.shown()
+    shown = OWN.get(page, VIEW) if step is None else step.shown()
     query = urlencode(shown if isinstance(shown, dict) else to_address(shown))
     tab.goto(f"{address}/{'' if page == next(iter(PAGES)) else page}?{query}")
     if page == "analyses":
