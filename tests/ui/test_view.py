@@ -37,6 +37,9 @@ def test_without_a_model_an_address_is_about_what_the_server_was_started_with(mo
     assert from_address({"off": "4.10"}) == (replace(own, mask="4.10"), [])
     assert from_address({"task": "mrpc"}) == (replace(View(), model="/m", task="mrpc", example=0), [])
     assert from_address({"model": "demo"}) == (View(), [])
+    shown, (complaint,) = from_address({"model": "/m", "example": "abc"})
+    assert shown.example == 0
+    assert complaint.endswith("; 0 is shown.")
     for view in (own, View(), replace(View(), model="demo-translation", task="demo-translation"), FULL):
         assert to_address(view)["model"] == view.model  # a link opens the same in any dashboard
         assert from_address(to_address(view)) == (view, [])

@@ -6,7 +6,7 @@ class metric  the delta method for any smooth function of the table (gold, full 
               collapse where few answers change, which is where pruning decides.
 correlation   the same for Pearson's r: two examples more that got another one's answer, the less the more answers
               moved far enough to show what a change does, and Student's t for as many examples as the difference
-              hangs on.
+              hangs on. Above a loss a smaller move shows it.
 
 So much at 95 %; at another level in proportion to the squared normal quantile, as in Agresti and Coull 1998.
 ``bench/coverage.py`` measures how often they hold the truth. A difference is masked - full.

@@ -329,7 +329,7 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
             values[name] = _read(name, OTHER_VALUES.get((name, text), text))
         except OptionError:
             complaints.append(
-                f"The address has {name}={one_line(text[:40])}, which is not possible; {FIELDS[name]!r} is shown."
+                f"The address has {name}={one_line(text[:40])}, which is not possible; {usual[name]!r} is shown."
             )
     return View(**values), complaints
 
