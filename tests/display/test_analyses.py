@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 import headviz
@@ -15,15 +14,16 @@ from headviz.analyses.by_slice import BySlice
 from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
+from headviz.answers.comparison import Delta
 from headviz.answers.metrics import constant_name, metric_title
-from headviz.display.figures.bars import value_histogram
-from headviz.display.figures.heads import pair_map, relation_map
-from headviz.display.figures.style import in_words, write_html
+from headviz.display.figures import answers as charts
+from headviz.display.figures.heads import relation_map
+from headviz.display.figures.style import write_html
 from headviz.display.table import Picture, Table
 from headviz.extras.analyses import cross_dataset
 from headviz.extras.analyses.cross_dataset import relate
 from headviz.extras.analyses.dynamics import Checkpoint, Dynamics, finding
-from support.gallery import RESULTS, a_cloud, by_kind
+from support.gallery import RESULTS, by_kind
 from support.jobs import data_of, model_of
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
@@ -52,18 +52,8 @@ def curves() -> PruningCurves:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_every_result_draws(name: str, tmp_path: Path) -> None:
-    fig = figure(RESULTS[name]())
-    assert isinstance(fig, go.Figure)
-    assert any(len(trace.to_plotly_json()) for trace in fig.data)
-    page = write_html(fig, tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Share chart" not in page or "showSendToCloud" in page
-    assert '"showSendToCloud": false' in page
-    assert 'src="https://' not in page
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_every_view_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
+def test_every_result_draws_and_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
+    assert any(len(trace.to_plotly_json()) for trace in figure(RESULTS[name]()).data)
     view = ANALYSES[name].view(RESULTS[name]())
     assert view.finding.endswith(".")
     tables = [part for part in view.parts if isinstance(part, Table)]
@@ -115,21 +105,13 @@ def test_band_of_a_curve_is_its_interval() -> None:
     band = fig.data[0]
     assert list(band.y[:3]) == pytest.approx([0.92, 0.67, 0.42])
     assert list(band.y[3:]) == pytest.approx([0.38, 0.63, 0.88])
-
-
-def test_texts_from_data_are_no_markup() -> None:
-    fig = ANALYSES["scatter"].figure(a_cloud(("[CLS]", "a", "%{x}<b>"), "<i>no</i>"))
-    assert "<i>" not in fig.layout.yaxis.title.text
-    assert "&lt;i&gt;" in fig.layout.yaxis.title.text
-    assert not any("<b>" in text for text in fig.data[0].text)
+    points = tuple(replace(p, interval_low=-2.0, interval_high=0.5) for p in curves().curves[0].points)
+    fig = pruning_curve.figure(replace(curves(), curves=(Curve("taylor", points),)))
+    (area,) = (trace.y for trace in fig.data if trace.fill == "toself")
+    assert (min(area), max(area)) == (0, 1)  # where a share ends
 
 
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
-    from dataclasses import replace
-
-    from headviz.answers.comparison import Delta
-    from headviz.display.figures import answers as charts
-
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)
     gains = [[p.rows[0][1] for p in ablation.view(t).parts if p.key == "harmful_table"] for t in (points, shares)]
@@ -159,7 +141,13 @@ def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:
     assert "75 % of the heads off (25 % by the lower ends" in finding(Dynamics("f", "taylor", (checkpoint,)))
 
 
-@pytest.mark.parametrize("job", ["labels", "tokens", "span", "rank", "vector"])
+def test_a_written_figure_loads_nothing_and_has_no_cloud_button(tmp_path: Path) -> None:
+    page = write_html(figure(RESULTS["speed"]()), tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"showSendToCloud": false' in page
+    assert 'src="https://' not in page
+
+
+@pytest.mark.parametrize("job", ["labels", "span", "rank"])
 def test_a_view_names_the_metric_and_the_constant_answer_of_its_job(job: str) -> None:
     data = data_of(job)
     data = replace(data, slices=tuple("ab"[i // 4 % 2] for i in range(len(data))), slice_name="kind")
@@ -177,27 +165,3 @@ def test_a_view_names_the_metric_and_the_constant_answer_of_its_job(job: str) ->
         assert "one class" not in said
         if not isinstance(result, Ablation):
             assert constant_name(metric) in said.lower()
-
-
-def test_an_interval_ends_where_a_share_ends() -> None:
-    made = curves()
-    points = tuple(replace(p, interval_low=-2.0, interval_high=0.5) for p in made.curves[0].points)
-    fig = pruning_curve.figure(replace(made, curves=(Curve("taylor", points),)))
-    (area,) = (trace.y for trace in fig.data if trace.fill == "toself")
-    assert (min(area), max(area)) == (0, 1)
-
-
-def test_a_relation_without_values_has_no_row() -> None:
-    points = np.ones((2, 2, 3))
-    points[:, :, 1] = np.nan
-    assert list(relation_map(points, ["next", "other text", "itself"]).data[0].y) == ["next", "itself"]
-
-
-def test_the_names_of_pairs_stand_next_to_their_square() -> None:
-    layout = pair_map(np.zeros((2, 2)), ["L0·H0", "L0·H1"], "interaction, loss").layout
-    assert (layout.xaxis.constrain, layout.yaxis.constrain, layout.yaxis.scaleanchor) == ("domain", "domain", "x")
-
-
-def test_a_histogram_is_told_in_words() -> None:
-    fig = value_histogram(np.array([1.0, np.nan, 4.0]), np.array([True, False, True]), "cost")
-    assert in_words(fig)[0] == ("significant", "2 values from 1 to 4")

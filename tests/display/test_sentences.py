@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import numpy as np
 import pytest
 
 from headviz.answers.one_class import ClassAnswers
-from headviz.commands import evaluate
-from headviz.display.figures.speed import decision, learning_rates
+from headviz.display.figures.speed import decision
 from headviz.display.recipes import Code, call, command
 from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost
 from headviz.heads import HeadMask
@@ -23,7 +21,6 @@ LABELS = ("yes", "maybe", "no")
     ("after", "said"),
     [
         ((0.34, 0.33, 0.33), "the model no longer knows: no 0.90 goes to yes 0.34, near chance (0.33 each)"),
-        ((0.33, 0.33, 0.34), "the model no longer knows: no falls from 0.90 to 0.34, near chance (0.33 each)"),
         ((0.80, 0.10, 0.10), "the answer changes: no 0.90 becomes yes 0.80"),
         ((0.05, 0.054, 0.896), "the answer stays no (0.900 → 0.896)"),
         ((0.25, 0.25, 0.50), "no falls from 0.90 to 0.50, and stays the answer"),
@@ -59,9 +56,8 @@ def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:
     gold = np.arange(400) % 2
     now = gold.copy()
     now[:40] = 1 - now[:40]
-    found = ClassAnswers(gold, gold, 2).compare(
-        now, ["accuracy"], ["late" if i >= 200 else "early" for i in range(400)]
-    )
+    kinds = ["late" if i >= 200 else "early" for i in range(400)]
+    found = ClassAnswers(gold, gold, 2).compare(now, ["accuracy"], kinds)
     change = change_of(found.primary)
     assert change.startswith("−10.0 points [")
     assert change.endswith(": a clear loss")
@@ -69,24 +65,6 @@ def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:
     assert sentence.startswith("Without L0·H1: early 1.000 → 0.800 (chance 0.50); no other slice changes")
     assert sentence.endswith(f": {change}.")
     assert f"accuracy changes by {change}." in text(found)
-    result: dict[str, Any] = {
-        "task": "demo",
-        "job": "class",
-        "split": "dev",
-        "n": 400,
-        "origin": "",
-        "metrics": {},
-        "constant": {},
-    }
-    result |= {
-        "predicted": None,
-        "mask": "2",
-        "heads_off": ["0.1"],
-        "seconds": 0.0,
-        "undefined": {},
-        "ablation": "zero",
-    }
-    assert sentence in evaluate.show(result | {"comparison": found.to_dict()})
 
 
 def faster_model(target, low, **more):
@@ -99,46 +77,20 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     models = [faster_model(1.5, -0.004), faster_model(2.0, -0.0099), faster_model(3.0, -0.03)]
     sentence = decision(models, "accuracy")
     assert "more than 1 point of accuracy is excluded: 2×" in sentence
-    assert "[1.9, 2.1]" in sentence
     none = decision([faster_model(2.0, -0.04), faster_model(3.0, -0.02)], "accuracy")
     assert none.startswith("No model excludes")
     assert "3×" in none  # the nearest to it
-    assert "more than 2.0 points is excluded" in none
     assert decision([faster_model(2.0, None)], "accuracy") == ""
-    warned = [*models, faster_model(4.0, -0.3, one_class="All answers are 'yes'.")]
-    assert decision(warned, "accuracy") == f"{sentence} 4×: All answers are 'yes'."
     fallen = {
         "yes": {"difference": -0.05, "low": -0.08, "high": -0.02},
         "no": {"difference": -0.01, "low": -0.03, "high": 0.01},
     }
-    warned = [
-        *models,
-        faster_model(4.0, -0.3, classes=fallen, calibration={"difference": -0.1, "low": -0.2, "high": -0.05}),
-    ]
-    said = decision(warned, "accuracy")
-    assert "4×: F1 falls of yes −5.0 points" in said
+    calibration = {"difference": -0.1, "low": -0.2, "high": -0.05}
+    warned = faster_model(4.0, -0.3, one_class="All answers are 'yes'.", classes=fallen, calibration=calibration)
+    said = decision([*models, warned], "accuracy")
+    for warning in ("All answers are 'yes'.", "F1 falls of yes −5.0 points", "less well calibrated"):
+        assert warning in said
     assert "no −1.0" not in said
-    assert "less well calibrated" in said
-    both = [faster_model(2.0, -0.005, remove="both"), faster_model(1.5, -0.005, remove="heads")]
-    assert "2× (heads and neurons)" in decision(both, "accuracy")
-    both[1]["one_class"] = "All answers are 'no'."
-    assert decision(both, "accuracy").endswith(" 1.5× (heads only): All answers are 'no'.")
-    assert (
-        decision([faster_model(2.0, None, one_class="All answers are 'no'.")], "accuracy")
-        == "2×: All answers are 'no'."
-    )
-
-
-def test_a_search_says_which_learning_rate_was_taken():
-    rows = [{"rate": 2e-5, "distance": 0.01, "agreement": 0.98, "taken": True}]
-    rows.append({"rate": 2e-4, "distance": None, "agreement": None, "taken": False})
-    assert learning_rates({"rates": rows}).endswith("2e-05 0.01 (98.0% the same), 0.0002 diverged; 2e-05 was taken")
-    number = {"rate": 2e-5, "distance": 0.01, "agreement": None, "taken": True}  # numbers are hardly ever the same
-    assert learning_rates({"rates": [number]}).endswith("2e-05 0.01; 2e-05 was taken")
-    assert "was not taken" in learning_rates({"rates": [rows[0] | {"taken": False}]})
-    assert learning_rates({"rates": ()}) == ""
-    earlier = learning_rates({"rates": [{"rate": 2e-5, "distance": 0.01, "agreement": 0.98}]})
-    assert earlier.endswith("2e-05 0.01 (98.0% the same)")  # it does not say whether the training was taken
 
 
 # a recipe is written as Python and as a command; what a user wrote is quoted in both ----------------

@@ -5,7 +5,6 @@ import pytest
 
 from headviz.errors import OptionError, TaskError
 from headviz.extras.translation.sentence import bleu, bleu_counts, bleu_of, chrf, compare
-from headviz.tasks import TASKS, metrics
 
 REFERENCES = [
     "The cat sat on the mat, and slept.",
@@ -25,11 +24,6 @@ def test_values_of_the_reference_tool() -> None:
     # printed by `sacrebleu references -i hypotheses -m bleu chrf -w 4`, version 2.6.0, on these two files
     assert bleu(HYPOTHESES, REFERENCES).value == pytest.approx(51.0334, abs=5e-5)
     assert chrf(HYPOTHESES, REFERENCES).value == pytest.approx(75.0934, abs=5e-5)
-
-
-def test_as_metrics_of_a_task() -> None:
-    result = metrics(TASKS["demo-translation"], HYPOTHESES, REFERENCES)
-    assert result == {"bleu": bleu(HYPOTHESES, REFERENCES).value, "chrf": chrf(HYPOTHESES, REFERENCES).value}
 
 
 def test_counts_add_up_to_the_corpus_score() -> None:
@@ -54,10 +48,10 @@ def systems(n: int, worse: float) -> tuple[np.ndarray, np.ndarray]:
 
 def test_bootstrap_against_a_plain_loop() -> None:
     first, other = systems(60, 0.1)
-    result = compare(first, other, seed=1, resamples=4000)
+    result = compare(first, other, seed=1, resamples=2000)
     rng = np.random.default_rng(99)
     drawn = []
-    for _ in range(4000):
+    for _ in range(2000):
         rows = rng.integers(0, 60, 60)
         drawn.append(bleu_of(other[rows].sum(axis=0)) - bleu_of(first[rows].sum(axis=0)))
     delta = bleu_of(other.sum(axis=0)) - bleu_of(first.sum(axis=0))
@@ -89,7 +83,7 @@ def test_few_changed_sentences_have_no_interval() -> None:
 @pytest.mark.slow
 def test_under_no_difference_p_is_spread_evenly() -> None:
     p_values = []
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         references = [" ".join(rng.choice(list("abcdefgh"), 8)) for _ in range(40)]
         two = [

@@ -1,7 +1,5 @@
 """Dataset: frozen, checked, identified by its content."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -24,26 +22,9 @@ def _data(**changes: object) -> Dataset:
     return Dataset(**{**given, **changes})
 
 
-def test_content() -> None:
-    data = _data()
-    assert len(data) == 3
-    assert data[1] == ("b", "y", "not_entailment", "v")
-    assert data.examples == tuple(data)
-    assert data.labels is not None
-    assert data.labels.dtype == np.int64
-    assert data.class_counts() == {"entailment": 2, "not_entailment": 1}
-    assert data.slice_counts() == {"u": 2, "v": 1}
-
-
-def test_frozen() -> None:
-    data = _data()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        data.split = "train"  # type: ignore[misc]
+def test_it_is_frozen_and_does_not_share_the_callers_array() -> None:
     with pytest.raises(ValueError, match="read-only"):
-        data.gold[0] = 1
-
-
-def test_does_not_share_the_callers_array() -> None:
+        _data().gold[0] = 1
     mine = np.array([0, 1, 0])
     data = _data(labels=mine)
     digest = data.digest
@@ -99,13 +80,6 @@ def test_only_slice() -> None:
         _data().only_slice("w")
     with pytest.raises(TaskError, match="no slices"):
         _data(slices=None).only_slice("u")
-
-
-def test_unlabelled() -> None:
-    data = _data(labels=None)
-    assert data[0].label is None
-    with pytest.raises(TaskError, match="no gold labels"):
-        _ = data.gold
 
 
 def test_regression() -> None:

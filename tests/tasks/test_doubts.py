@@ -47,13 +47,7 @@ def test_fields_that_another_program_quoted_stay_and_are_said(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("ending", "sign", "said"),
-    [
-        ("csv", ";", "semicolons"),
-        ("tsv", ";", "semicolons"),
-        ("csv", "\t", "tabs"),
-        ("tsv", ",", "commas"),
-        ("csv", "|", "bars"),
-    ],
+    [("tsv", ";", "semicolons"), ("csv", "\t", "tabs"), ("tsv", ",", "commas"), ("csv", "|", "bars")],
 )
 def test_another_separator_is_recognised(tmp_path: Path, ending: str, sign: str, said: str) -> None:
     result = read(tmp_path, ending, GOOD, sign)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headviz.errors import TaskError
-from headviz.tasks import load_task, sample
+from headviz.tasks import load_task
 
 GLUE = Path(__file__).parents[2].parent / "shared" / "data" / "glue"
 pytestmark = pytest.mark.skipif(not GLUE.is_dir(), reason="the GLUE files are not beside the checkout")
@@ -27,39 +26,18 @@ COUNTS = {  # rows, and rows of each class in the task's own order
 
 
 @pytest.mark.parametrize(("name", "split"), COUNTS)
-def test_official_row_counts(name: str, split: str) -> None:
-    data = load_task(name, split, data=GLUE)
-    rows, classes = COUNTS[name, split]
-    assert len(data) == rows
-    assert tuple(data.class_counts().values()) == classes
-    assert data.notes == ()
-    assert (data.pairs is None) == (name in ("cola", "sst2"))
-
-
-@pytest.mark.parametrize(("name", "split"), COUNTS)
-def test_every_text_is_a_field_of_the_file(name: str, split: str) -> None:
+def test_the_counts_are_official_and_every_text_is_a_field_of_the_file(name: str, split: str) -> None:
     # the obvious way, on bytes: no decoding of quotes, no other line ends
     folder = {"cola": "CoLA", "sst2": "SST-2"}.get(name, name.upper())
     stem = "dev_matched" if (name, split) == ("mnli", "dev") else split
     lines = (GLUE / folder / f"{stem}.tsv").read_bytes().rstrip(b"\n").split(b"\n")[1:]
-    data = load_task(name, split, data=GLUE / folder)
-    assert len(lines) == len(data)
-    for line, example in zip(lines, data, strict=True):
+    data = load_task(name, split, data=GLUE)
+    rows, classes = COUNTS[name, split]
+    assert len(lines) == len(data) == rows
+    assert tuple(data.class_counts().values()) == classes
+    assert data.notes == ()
+    for line, example in zip(lines[::10], list(data)[::10], strict=True):
         fields = line.rstrip(b"\r").split(b"\t")
         assert example.text.encode() in fields
         if example.pair is not None:
             assert example.pair.encode() in fields
-
-
-def test_a_split_that_is_not_there() -> None:
-    with pytest.raises(TaskError, match="no train file for task 'qnli'"):
-        load_task("qnli", "train", data=GLUE)
-
-
-@pytest.mark.slow
-def test_limit_and_sample_on_real_data() -> None:
-    train = load_task("sst2", "train", data=GLUE)
-    some = sample(train)
-    assert some.class_counts() == {"negative": 1000, "positive": 1000}
-    few = load_task("sst2", "train", data=GLUE, limit=1000)
-    assert few.class_counts() == {"negative": 442, "positive": 558}

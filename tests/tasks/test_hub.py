@@ -45,8 +45,7 @@ def _parquet(path: Path, columns: tuple[str, ...], regression: bool = False) -> 
     return path
 
 
-@pytest.mark.parametrize("name", ON_HUB)
-@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize(("name", "split"), [*((name, "dev") for name in ON_HUB), ("mnli", "train"), ("imdb", "train")])
 def test_reads_the_right_file(name: str, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo, pattern, columns, dev = ON_HUB[name]
     asked = []
@@ -94,14 +93,6 @@ def test_failures_in_one_line(error: Exception, says: str, monkeypatch: pytest.M
         load_task("sst2")
     assert "\n" not in str(caught.value)
     assert "--data FOLDER" in str(caught.value)
-
-
-def test_changed_columns_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        huggingface_hub, "hf_hub_download", lambda *_, **__: str(_parquet(tmp_path / "x.parquet", ("phrase",)))
-    )
-    with pytest.raises(TaskError, match="has no column 'sentence'"):
-        load_task("sst2")
 
 
 @pytest.fixture
@@ -180,25 +171,14 @@ def _load_in_fresh_process(url: str, home: Path, offline: bool = False) -> dict:
 
 
 @pytest.mark.slow
-def test_real_client_downloads_then_works_offline(hub: dict, tmp_path: Path) -> None:
-    expected = {"texts": [f"sentence {i}" for i in range(3)]}
-    assert _load_in_fresh_process(hub["url"], tmp_path / "home") == expected
-    gets = hub["gets"]
-    assert _load_in_fresh_process(hub["url"], tmp_path / "home", offline=True) == expected
-    assert hub["gets"] == gets
-
-
-@pytest.mark.slow
-def test_real_client_interrupted_then_mended(hub: dict, tmp_path: Path) -> None:
+def test_the_real_client_is_interrupted_then_downloads_then_works_offline(hub: dict, tmp_path: Path) -> None:
     hub["send"] = hub["size"] // 2
     answer = _load_in_fresh_process(hub["url"], tmp_path / "home")
     assert "broke off" in answer["error"]
     assert "\n" not in answer["error"]
     hub["send"] = hub["size"]
-    assert "texts" in _load_in_fresh_process(hub["url"], tmp_path / "home")
-
-
-@pytest.mark.slow  # the client itself tries for some twenty seconds
-def test_real_client_without_a_network(tmp_path: Path) -> None:
-    answer = _load_in_fresh_process("http://127.0.0.1:9", tmp_path / "home")
-    assert "the hub cannot be reached" in answer["error"]
+    expected = {"texts": [f"sentence {i}" for i in range(3)]}
+    assert _load_in_fresh_process(hub["url"], tmp_path / "home") == expected
+    gets = hub["gets"]
+    assert _load_in_fresh_process(hub["url"], tmp_path / "home", offline=True) == expected
+    assert hub["gets"] == gets

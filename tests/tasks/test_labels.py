@@ -49,8 +49,7 @@ def test_spellings(task: str, model: list[str], found: list[int]) -> None:
     assert label_map(model, _data(task)).tolist() == found
 
 
-@pytest.mark.parametrize("task", ["mnli", "sst2", "cola", "rte", "mrpc", "demo"])
-@pytest.mark.parametrize("pattern", ["LABEL_{}", "{}", "label{}"])
+@pytest.mark.parametrize(("task", "pattern"), [("mnli", "LABEL_{}"), ("sst2", "{}"), ("demo", "label{}")])
 def test_bare_numbers_are_not_taken_for_the_tasks_order(task: str, pattern: str) -> None:
     data = _data(task)
     model = [pattern.format(i) for i in range(len(data.label_names))]

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from headviz.answers.one_class import OTHER
 from headviz.errors import TaskError
 from headviz.tasks import METRICS, TASKS, metric, metrics, why_undefined
 
@@ -35,7 +34,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_equals_the_definition(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     if name in ("pearson", "spearman"):
@@ -83,13 +82,6 @@ def test_f1_without_a_positive_prediction_is_zero_not_missing() -> None:
 def test_undefined_is_nan_and_says_why(name: str, predictions: list, gold: list, why: str) -> None:
     assert math.isnan(metric(name, predictions, gold))
     assert why in str(why_undefined(name, predictions, gold))
-
-
-def test_a_class_the_task_lacks_is_wrong_and_breaks_nothing() -> None:
-    p, g = np.array([0, 1, OTHER, OTHER]), np.array([0, 1, 1, 0])
-    assert metric("accuracy", p, g) == 0.5
-    assert metric("f1", p, g) == pytest.approx(2 * 1 / (2 * 1 + 0 + 1))
-    assert -1 <= metric("matthews", p, g) < 1
 
 
 def test_misuse_is_a_fault_not_a_number() -> None:

@@ -8,7 +8,6 @@ from headviz.errors import TaskError
 from headviz.tasks import METRICS, TASKS, get_task, load_task
 
 CONTRACT = "demo mnli mnli-mm qqp qnli mrpc sst2 cola rte wnli stsb rotten-tomatoes imdb custom".split()
-TRANSLATIONS = ["demo-translation", "custom-translation"]
 
 
 @pytest.mark.parametrize("name", CONTRACT)
@@ -25,17 +24,6 @@ def test_entry_is_whole(name: str) -> None:
     if name not in ("custom",):
         assert task.num_texts in (1, 2)
     assert bool(task.source.repo) == (name not in ("demo", "custom"))
-
-
-@pytest.mark.parametrize("name", TRANSLATIONS)
-def test_translations_have_no_labels(name: str) -> None:
-    task = get_task(name)
-    assert task.job == "sentence"
-    assert task.label_names == ()
-    assert task.metrics == ("bleu", "chrf")
-    assert task.num_texts == 2
-    assert {"train", "dev"} <= set(task.splits)
-    assert not any(TASKS[n].job == "sentence" for n in CONTRACT)
 
 
 def test_label_order_is_the_published_one() -> None:

@@ -1,6 +1,5 @@
 """Translation data: the shipped corpus, two-column files in every format, and what is refused."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from headviz.errors import TaskError
-from headviz.extras.translation.tasks import read_split
 from headviz.tasks import load_task
 
 ROWS = [("The dog sleeps.", "nusegal lo grit."), ('"Quoted", and a comma.', "ke, ke.")]
@@ -21,20 +19,13 @@ def write(folder: Path, form: str) -> Path:
         path.write_text("source\ttarget\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS))
     elif form == "tsv-bare":
         path.write_text("".join(f"{a}\t{b}\n" for a, b in ROWS))
-    elif form == "csv":
-        quoted = ['"' + cell.replace('"', '""') + '"' for row in ROWS for cell in row]
-        path.write_text(
-            "source,target\n" + "".join(f"{a},{b}\n" for a, b in zip(quoted[::2], quoted[1::2], strict=True))
-        )
-    elif form == "jsonl":
-        path.write_text("".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in ROWS))
     else:
         sources, targets = zip(*ROWS, strict=True)
         pq.write_table(pa.table({"source": sources, "target": targets}), path)
     return path
 
 
-@pytest.mark.parametrize("form", ["tsv", "tsv-bare", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["tsv", "tsv-bare", "parquet"])
 def test_two_columns_in_every_format(tmp_path: Path, form: str) -> None:
     write(tmp_path, form)
     data = load_task("custom-translation", data=tmp_path)
@@ -74,19 +65,6 @@ def test_bad_files(tmp_path: Path, content: str, options: dict[str, str], messag
     (tmp_path / "dev.tsv").write_text(content)
     with pytest.raises(TaskError, match=message):
         load_task("custom-translation", data=tmp_path, **options)
-
-
-@pytest.mark.slow
-def test_the_demo() -> None:
-    data = load_task("demo-translation")
-    rows = read_split("dev")
-    assert data.texts == tuple(r.source for r in rows)
-    assert data.references == tuple(r.target for r in rows)
-    assert data.slice_name == "construction"
-    assert len(data.slice_counts()) == 14
-    limited = load_task("demo-translation", limit=140)
-    assert set(limited.slice_counts().values()) == {10}
-    assert limited.digest != data.digest
 
 
 def test_other_tasks_have_no_references(tmp_path: Path) -> None:
