@@ -19,6 +19,7 @@ from ..answers.catalogue import kind_named
 from ..attention import NAME, quiet, transformers
 from ..errors import UNTRAINED, ModelError, shown
 from ..heads import CLASSIFICATION, TRANSLATION, VECTOR, HeadMask
+from .classifier import NUM_TEXTS
 from .feed_forward import sized_as_recorded
 from .folder_check import CONFIG, HEADS, LAYERS, check_parsed, naming, read_json
 from .kinds import AS_IT_IS, auto_class, trained_part, wrapped
@@ -97,6 +98,8 @@ def load_plain(
         config.id2label = dict(enumerate(fresh_labels))
         config.label2id = {v: i for i, v in enumerate(fresh_labels)}
         config.problem_type = "regression" if len(fresh_labels) == 1 else "single_label_classification"
+        if hasattr(config, NUM_TEXTS):  # the old head's: the data that the new one learns from may be others
+            delattr(config, NUM_TEXTS)
     options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
