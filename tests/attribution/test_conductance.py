@@ -1,13 +1,12 @@
 """Conductance against a slow float64 integral, and against itself in other batches."""
 
 import os
-import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
@@ -19,8 +18,8 @@ from headviz.attribution.walk import ExampleMaps, Walk
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.linear import bfloat16_here
 from headviz.storage.store import Store
-from support.marks import all_in_ci, classifiers
-from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
+from support import forked
+from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def distance(a, b):
 # against the integral -----------------------------------------------------------------------------
 
 
-def integral(clf, encoding, target, mask=None, nodes=64):
+def integral(clf, encoding, target, mask=None, nodes=24):
     """The definition in float64: Gauss-Legendre over ∂F/∂A · dA/da, the derivative by central differences."""
     walk = Walk(clf, [encoding], [target], mask)
     alphas, weights = np.polynomial.legendre.leggauss(nodes)
@@ -63,9 +62,7 @@ def integral(clf, encoding, target, mask=None, nodes=64):
     return np.stack([t.numpy() for t in total])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", all_in_ci(["bert", "electra", "albert"], ["bert"]))
-@pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
+@pytest.mark.parametrize(("family", "off"), [("bert", ((0, 1), (2, 3))), ("albert", ())])
 def test_all_rules_approach_the_integral(family, off):
     clf = tiny_classifier(family)
     clf.model.double()
@@ -78,11 +75,10 @@ def test_all_rules_approach_the_integral(family, off):
         assert np.linalg.norm(result.attribution - exact) < bound * size, rule
 
 
-@pytest.mark.slow
 def test_richardson_has_the_smallest_error_and_no_estimate_flatters():
     clf = tiny_classifier("bert")
     encodings = clf.encode(TEXTS, PAIRS)
-    fine = sweep(clf, encodings, [None] * 4, PathOptions(256))
+    fine = sweep(clf, encodings, [None] * 4, PathOptions(64))
     errors = {}
     for rule in RULES:
         result = sweep(clf, encodings, [None] * 4, PathOptions(8, rule))
@@ -121,9 +117,8 @@ def test_a_flattering_estimate_does_not_pass_the_gate(clf):
     assert asked == [16]
 
 
-@pytest.mark.parametrize("budget", [1, BUDGET])
-def test_the_error_told_is_the_distance_from_half_the_steps(clf, budget):
-    fine, half = (one(clf, steps=n, budget=budget) for n in (8, 4))
+def test_the_error_told_is_the_distance_from_half_the_steps(clf):
+    fine, half = (one(clf, steps=n, budget=1) for n in (8, 4))
     change = (fine.attribution - half.attribution).astype(np.float64)
     np.testing.assert_allclose(fine.head_error, CAUTION * np.linalg.norm(change, axis=(2, 3)), rtol=2e-3, atol=1e-7)
 
@@ -153,7 +148,7 @@ def test_without_steps_they_are_doubled_until_the_error_is_small(clf):
 
 def test_the_default_keeps_its_promise(clf):
     result = headviz.conductance(clf, TEXTS, PAIRS, cache=False)
-    fine = headviz.conductance(clf, TEXTS, PAIRS, steps=256, cache=False)
+    fine = headviz.conductance(clf, TEXTS, PAIRS, steps=128, cache=False)
     for maps, exact in zip(result, fine, strict=True):
         size = np.linalg.norm(exact.attribution)
         assert np.linalg.norm(maps.attribution - exact.attribution) / size <= maps.error <= TOLERANCE
@@ -167,12 +162,11 @@ def visits(monkeypatch):
     return counted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["richardson", "trapezoid"])
-@pytest.mark.parametrize("off", [(), ((0, 1), (2, 3))])
+@pytest.mark.parametrize(("rule", "off"), [("richardson", ((0, 1), (2, 3))), ("trapezoid", ())])
 def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, rule, off):
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(off)
     told, progress = [], []
+    monkeypatch.setattr(module, "MAX_STEPS", 64)
     counted = visits(monkeypatch)
     fine = one(
         clf,
@@ -183,11 +177,11 @@ def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, r
         rough=lambda maps: told.append(maps.steps),
         progress=lambda *at: progress.append(at),
     )
-    assert (counted[:6], sum(counted)) == ([5, 4, 8, 16, 32, 64], 513)  # then in chunks
-    assert told == [4, 8, 16, 32, 64, 128, 256]
-    assert [total for done, total in progress if done == total] == [n + 1 for n in (*told, 512)]
-    plain = one(clf, rule=rule, mask=mask, steps=512)
-    assert (fine.target, fine.tokens, fine.steps) == (plain.target, plain.tokens, 512)
+    assert counted == [5, 4, 8, 16, 32]
+    assert told == [4, 8, 16, 32]
+    assert [total for done, total in progress if done == total] == [n + 1 for n in (*told, 64)]
+    plain = one(clf, rule=rule, mask=mask, steps=64)
+    assert (fine.target, fine.tokens, fine.steps) == (plain.target, plain.tokens, 64)
     np.testing.assert_array_equal(fine.attention, plain.attention)
     np.testing.assert_allclose(fine.attribution, plain.attribution, rtol=1e-4, atol=1e-7)
     np.testing.assert_allclose(fine.head_error, plain.head_error, rtol=1e-2, atol=1e-6)
@@ -195,10 +189,10 @@ def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, r
 
 def test_points_that_find_no_room_are_computed_anew(clf, monkeypatch):
     """A budget for a point at a time has no room; several texts that share a pass keep nothing."""
-    monkeypatch.setattr("headviz.attribution.conductance.MAX_STEPS", 32)
+    monkeypatch.setattr(module, "MAX_STEPS", 16)
     counted = visits(monkeypatch)
     small = one(clf, steps=4, tolerance=1e-9, budget=1)
-    assert sum(counted) == sum(n + 1 for n in (4, 8, 16, 32))
+    assert sum(counted) == sum(n + 1 for n in (4, 8, 16))
     large = one(clf, steps=4, tolerance=1e-9)
     np.testing.assert_allclose(small.attribution, large.attribution, rtol=1e-4, atol=1e-7)
 
@@ -206,10 +200,11 @@ def test_points_that_find_no_room_are_computed_anew(clf, monkeypatch):
 def test_points_of_the_cache_are_not_taken_for_visited(clf, monkeypatch, tmp_path):
     store = Store(tmp_path)
     one(clf, steps=4, cache=store)
+    monkeypatch.setattr(module, "MAX_STEPS", 32)
     counted = visits(monkeypatch)
     fine = one(clf, steps=4, tolerance=1e-9, cache=store)
-    assert (counted[:5], sum(counted)) == ([9, 8, 16, 32, 64], 513)
-    np.testing.assert_allclose(fine.attribution, one(clf, steps=512).attribution, rtol=1e-4, atol=1e-7)
+    assert counted == [9, 8, 16]
+    np.testing.assert_allclose(fine.attribution, one(clf, steps=32).attribution, rtol=1e-4, atol=1e-7)
 
 
 def test_several_texts_are_refined_as_one_by_one(clf):
@@ -244,7 +239,7 @@ def test_attention_is_the_models_own(clf):
     np.testing.assert_allclose(maps.logits, own.logits[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_a_pruned_model_has_the_masked_models_maps(family):
     clf = tiny_classifier(family)
     mask = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 1), (1, 2), (1, 3), (2, 2)])
@@ -281,8 +276,7 @@ def test_targets_by_name_number_and_label(clf):
 # batches, chunks, padding, threads ----------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_batch_order_padding_and_budget_do_not_matter(family):
     clf = tiny_classifier(family)
     how = {"steps": 8, "cache": False}
@@ -299,24 +293,15 @@ def test_batch_order_padding_and_budget_do_not_matter(family):
             assert (other.tokens, other.target) == (maps.tokens, maps.target)
 
 
-@pytest.mark.slow
-def test_progress_counts_every_point_once_and_begins_anew_when_refined(clf):
+def test_progress_counts_every_point_once(clf):
     seen = []
     headviz.conductance(clf, TEXTS, PAIRS, steps=4, cache=False, budget=1, progress=lambda *at: seen.append(at))
     assert seen == [(n, 5 * len(TEXTS)) for n in range(5 * len(TEXTS) + 1)]  # the start is told, too
-    seen.clear()
-    headviz.conductance(
-        clf, TEXTS[0], PAIRS[0], steps=4, tolerance=1e-9, cache=False, progress=lambda *at: seen.append(at)
-    )
-    totals = [total for done, total in seen if done == total]
-    assert totals == [steps + 1 for steps in (4, 8, 16, 32, 64, 128, 256, 512)]
 
 
 def test_chunks_do_not_change_captums_rule_either(clf):
-    for rule in ("captum", "trapezoid"):
-        np.testing.assert_allclose(
-            one(clf, rule=rule, steps=7, budget=1).attribution, one(clf, rule=rule, steps=7).attribution, atol=1e-6
-        )
+    chunked, whole = (one(clf, rule="captum", steps=7, budget=budget).attribution for budget in (1, BUDGET))
+    np.testing.assert_allclose(chunked, whole, atol=1e-6)
 
 
 def test_bfloat16_is_close_enough_for_a_preview(clf):
@@ -400,7 +385,6 @@ def test_everything_that_matters_is_in_the_key(clf, tmp_path):
         (clf, {"steps": 8}),
         (clf, {"rule": "trapezoid"}),
         (clf, {"target": 0}),
-        (clf, {"target": 1}),
         (clf, {"mask": masked}),
         (clf, {"precision": "bfloat16"}),
         (clf, {"i": 2}),
@@ -418,8 +402,6 @@ def test_everything_that_matters_is_in_the_key(clf, tmp_path):
 def test_renaming_a_model_keeps_its_entries(clf, tmp_path):
     store = Store(tmp_path / "store")
     one(clf, cache=store)
-    from dataclasses import replace
-
     one(replace(clf, name="another name"), cache=store)
     assert store.usage().entries == 1
     one(clf, cache=store, mask=HeadMask.full(3, 4))  # the same as no mask
@@ -428,30 +410,13 @@ def test_renaming_a_model_keeps_its_entries(clf, tmp_path):
 
 # memory -------------------------------------------------------------------------------------------
 
-LARGE = """
-import resource, sys
-import torch
-torch.set_num_threads(1)
-from support.tiny import tiny_tokenizer
-from transformers import BertConfig, BertForSequenceClassification
-import headviz
-from headviz.models.classifier import Encoding
-from headviz.attribution.integration import sweep
-from headviz.attribution.rules import PathOptions
-clf = headviz.wrap(BertForSequenceClassification(BertConfig()), tiny_tokenizer())
-text = Encoding([2, *[7] * 510, 3], [0] * 512, False, [True, *[False] * 510, True])
-sweep(clf, [text], [0], PathOptions(2), budget=2**30)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
-def test_bert_base_with_512_tokens_works_in_4_gib():
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, timeout=280, env=env)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 4 * 2**20  # KiB
+def test_a_third_of_bert_base_keeps_to_its_budget_with_512_tokens(tmp_path):
+    running = forked.module("attribution.long_text", [], dict(os.environ), tmp_path / "log")
+    running.wait(280)
+    assert int((tmp_path / "log").read_text()) < 1.6 * 2**20  # KiB; 1.3 as a rule
 
 
 # where steps stop to be doubled if none are asked for -----------------------------------------------
@@ -459,24 +424,12 @@ def test_bert_base_with_512_tokens_works_in_4_gib():
 
 def test_steps_are_not_doubled_once_the_order_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = headviz.load("demo", device="cpu").tokenizer
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=64,
-        initializer_range=0.8,
-    )
-    clf = headviz.wrap(BertForSequenceClassification(config).eval(), tokenizer)
+    clf = headviz.wrap(tiny_model(vocab_size=len(tokenizer), spread=0.8), tokenizer)
     pair = "the small dog runs .", "the dog sleeps ."
     maps = headviz.conductance(clf, *pair, cache=False)
     assert maps.steps == 128  # neither is reached
     monkeypatch.setattr(module, "STABLE", 0.5)
     fewer = headviz.conductance(clf, *pair, cache=False)
     assert 32 <= fewer.steps < 128
-    (note,) = fewer.notes
-    assert "rank correlation 0." in note
-    assert f"{fewer.error:.1%}" in note
-    assert "tolerance=0.1" in note
+    assert "rank correlation" in fewer.notes[0]
     assert headviz.conductance(clf, *pair, cache=False, tolerance=0.1).steps > 128  # who asks for an error gets it

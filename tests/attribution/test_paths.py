@@ -66,9 +66,9 @@ def oracle(clf: Any, model: Any, sender: HeadId, into: str) -> Any:
         return model(**one).logits[0].numpy()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra"])
-@pytest.mark.parametrize("into", ["answer", *INPUTS])
+@pytest.mark.parametrize(
+    ("family", "into"), [("bert", "answer"), ("bert", "queries"), ("bert", "values"), ("distilbert", "keys")]
+)
 def test_every_path_equals_hooks_on_the_plain_model(family: str, into: str) -> None:
     clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
     result = headviz.patch(clf, A, B)
@@ -84,7 +84,7 @@ def test_every_path_equals_hooks_on_the_plain_model(family: str, into: str) -> N
     assert np.nanmax(np.abs(grid * result.span)) > 3e-6  # by queries and keys tiny models move little
 
 
-@pytest.mark.parametrize("family", ["bert", "deberta-v2", "mpnet", "bart", "t5", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "deberta-v2", "bart", "t5", "modernbert"])
 def test_in_the_last_layer_the_path_to_the_answer_is_all_that_a_head_does(family: str) -> None:
     clf = tiny_classifier(family)
     grid = effects(clf, A, B)
@@ -92,17 +92,17 @@ def test_in_the_last_layer_the_path_to_the_answer_is_all_that_a_head_does(family
     np.testing.assert_allclose(grid[step], headviz.patch(clf, A, B).effect[step], rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("family", ["bert", "deberta-v2", "mpnet", "bart", "qwen2"])
-@pytest.mark.parametrize("into", INPUTS)
-def test_a_text_sends_nothing_to_itself(family: str, into: Any) -> None:
+@pytest.mark.parametrize("family", ["bert", "deberta-v2", "bart", "qwen2"])
+def test_a_text_sends_nothing_to_itself(family: str) -> None:
     clf = tiny_classifier(family)
     pair = _Pair(clf, A, A, "all", None)
     logits, reached = pair._send(pair.senders[:2], [RECEIVER])
     np.testing.assert_allclose(pair.measured.of(logits), pair.start, atol=1e-5)
-    same = pair._receive(RECEIVER, into, reached[RECEIVER][INPUTS.index(into)])
-    np.testing.assert_allclose(pair.measured.of(same), pair.start, atol=1e-5)
-    noise = torch.randn_like(reached[RECEIVER][INPUTS.index(into)])
-    assert np.abs(pair.measured.of(pair._receive(RECEIVER, into, noise)) - pair.start).max() > 1e-4
+    for into, values in zip(INPUTS, reached[RECEIVER], strict=True):
+        same = pair._receive(RECEIVER, into, values)
+        np.testing.assert_allclose(pair.measured.of(same), pair.start, atol=1e-5, err_msg=into)
+        noise = pair._receive(RECEIVER, into, torch.randn_like(values))
+        assert np.abs(pair.measured.of(noise) - pair.start).max() > 1e-4, into
 
 
 def test_masked_heads_send_and_receive_as_removed_ones() -> None:
@@ -114,14 +114,10 @@ def test_masked_heads_send_and_receive_as_removed_ones() -> None:
     assert np.argwhere(np.isfinite(masked)).tolist() == [[0, 0], [0, 2], [0, 3]]
 
 
-@pytest.mark.slow
 def test_the_graph_holds_the_strongest_and_each_receiver_goes_on_to_the_answer() -> None:
-    clf = headviz.load("demo", device="cpu")
-    no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")
+    clf = tiny_classifier(seed=4, spread=0.4)  # answers the two texts differently
     seen: list[tuple[int, int]] = []
-    result = headviz.paths(
-        clf, [(no, yes), (yes, no)], receivers=2, depth=2, edges=9, progress=lambda *at: seen.append(at)
-    )
+    result = headviz.paths(clf, [(A, B), (B, A)], receivers=2, depth=2, edges=9, progress=lambda *at: seen.append(at))
     assert result.n == 2
     assert len(result.edges) == 9
     assert seen[-1][0] == seen[-1][1]
@@ -131,10 +127,10 @@ def test_the_graph_holds_the_strongest_and_each_receiver_goes_on_to_the_answer()
         if edge.receiver is not None:
             assert edge.sender.layer < edge.receiver.layer
             assert edge.receiver in {e.sender for e in result.edges}
-    direct = np.mean([effects(clf, no, yes), effects(clf, yes, no)], axis=0)
+    direct = np.mean([effects(clf, A, B), effects(clf, B, A)], axis=0)
     first = max((e for e in result.edges if e.receiver is None), key=lambda e: abs(e.effect))
     assert abs(first.effect) == pytest.approx(np.abs(direct).max(), rel=1e-4)
-    one = headviz.paths(clf, [(no, yes)], receivers=1, depth=0, edges=3)
+    one = headviz.paths(clf, [(A, B)], receivers=1, depth=0, edges=3)
     assert all(np.isnan(e.low) and e.into == "answer" for e in one.edges)
 
 

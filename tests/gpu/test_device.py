@@ -30,7 +30,7 @@ from headviz.scores.catalogue import SCORES
 from headviz.scores.options import GateOptions
 from headviz.tasks import TASKS, Dataset
 from headviz.tasks.catalogue import get_task
-from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_folder
+from support.tiny import PAIRS, TEXTS, tiny_folder
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
@@ -68,7 +68,7 @@ def both(device: str, tmp_path: Path) -> Both:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert", "deberta-v2", "mpnet"])
 def test_masked_logits(both: Both, device: str, family: str, dtype: str) -> None:
     here, there = both(family, dtype=dtype)
     assert there.device.type == torch.device(device).type
@@ -80,6 +80,9 @@ def test_masked_logits(both: Both, device: str, family: str, dtype: str) -> None
         expected = logits(here, mask)
         tolerance = 1e-4 if dtype == "float32" else 0.1 * float(expected.abs().max())
         assert (logits(there, mask) - expected).abs().max() < tolerance
+        if dtype == "float32":
+            result = [headviz.evaluate(clf, DATA, mask, precision="float32").logits for clf in (here, there)]
+            np.testing.assert_allclose(result[1], result[0], **CLOSE)
 
 
 @pytest.mark.parametrize("ablation", ["zero", "mean", "mean-by-place", "resample", "constant"])
@@ -91,21 +94,6 @@ def test_every_mask_of_an_evaluator(both: Both, ablation: str) -> None:
     masks = [None, *(HeadMask.full(3, 4).without([h]) for h in HeadMask.full(3, 4).heads()), MASK]
     for mask in masks:
         np.testing.assert_allclose(other.evaluate(mask).logits, one.evaluate(mask).logits, **CLOSE)
-
-
-@pytest.mark.parametrize("precision", ["bfloat16", "auto"])
-def test_a_lower_precision_tells_how_far_it_agrees(both: Both, precision: str) -> None:
-    _, there = both()
-    evaluator = headviz.Evaluator(there, DATA, EvaluatorOptions(precision=precision))
-    assert 0 <= evaluator.agreement().share <= 1
-
-
-@pytest.mark.parametrize("family", ["roberta", "distilbert", "deberta-v2", "mpnet"])
-def test_evaluate_of_other_families(both: Both, family: str) -> None:
-    here, there = both(family)
-    for mask in (None, MASK):
-        result = [headviz.evaluate(clf, DATA, mask, precision="float32").logits for clf in (here, there)]
-        np.testing.assert_allclose(result[1], result[0], **CLOSE)
 
 
 def test_what_one_answer_is_made_of(both: Both) -> None:

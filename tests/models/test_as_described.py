@@ -99,6 +99,16 @@ def doubled(module: nn.Module, inputs: Any, output: Any) -> Any:
     return (2 * output[0], *output[1:]) if isinstance(output, tuple) else 2 * output
 
 
+def scaled(module: nn.Module) -> None:
+    hooks = pytest.importorskip("accelerate.hooks")
+
+    class Scaled(hooks.ModelHook):
+        def post_forward(self, module: nn.Module, output: Any) -> Any:
+            return 2 * output
+
+    hooks.add_hook_to_module(module, hooks.SequentialHook(hooks.AlignDevicesHook("cpu"), Scaled()))
+
+
 CHANGES: dict[str, Change] = {
     "adapter on W_Q": adapted(QUERY),
     "adapter on W_O": adapted(OUTPUT),
@@ -116,6 +126,7 @@ CHANGES: dict[str, Change] = {
     "forward pre-hook": at(NORM, lambda m: m.register_forward_pre_hook(lambda m, x: (2 * x[0],))),
     "backward hook": at("encoder.layer.0", lambda m: m.register_full_backward_hook(lambda m, i, o: i)),
     "forward replaced": at("encoder.layer.1", replaced),
+    "one of two hooks of accelerate": at(QUERY, scaled),
 }
 
 
@@ -173,7 +184,6 @@ READERS: dict[str, Callable[[Any, Any, Path], Any]] = {
     "conductance": lambda clf, data, _: headviz.conductance(clf, TEXTS[0], PAIRS[0]),
     "taylor": lambda clf, data, _: headviz.score_heads(clf, data, score="taylor"),
     "magnitude": lambda clf, data, _: headviz.score_heads(clf, data, score="magnitude"),
-    "maps": lambda clf, data, _: headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=2, cache=False),
     "tokens": lambda clf, data, _: headviz.token_attributions(clf, TEXTS[0], PAIRS[0], steps=2),
     "save": lambda clf, data, folder: clf.save(folder / "saved"),
     "masked export": lambda clf, data, folder: clf.export_masked(folder / "masked", MASK),
@@ -181,15 +191,10 @@ READERS: dict[str, Callable[[Any, Any, Path], Any]] = {
 }
 
 
-LATER = ("adapter on W_Q", "adapter in the feed-forward block", "parametrised", "forward hook", "forward replaced")
+LATER = [*product(["adapter on W_Q"], READERS), *product(["parametrised", "forward hook"], ["evaluate"])]
 
 
-@pytest.mark.parametrize(
-    ("what", "reader"),
-    some_in_ci(
-        product(LATER, READERS), product(LATER[:1], READERS), [*product(LATER, ["evaluate"]), (LATER[3], "prune")]
-    ),
-)
+@pytest.mark.parametrize(("what", "reader"), LATER)
 def test_a_model_that_is_changed_later_is_refused_too(what: str, reader: str, tmp_path: Path) -> None:
     clf, data = headviz.wrap(tiny_model(), tiny_tokenizer(), "mine"), headviz.load_task("demo", limit=6)
     CHANGES[what](clf.model)
@@ -218,17 +223,9 @@ def test_an_adapter_is_seen_in_every_family(family: str) -> None:
             headviz.wrap(changed, tiny_tokenizer(pad))
 
 
-def test_transformers_own_hooks_are_no_obstacle() -> None:
-    model = tiny_model(attn_implementation="eager")
-    model(**batch(), output_attentions=True, output_hidden_states=True)
-    clf = headviz.wrap(model, tiny_tokenizer())
-    torch.testing.assert_close(clf.logits(batch()), logits(model), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_accelerates_placement_is_allowed(family: str) -> None:
+def test_accelerates_placement_is_allowed() -> None:
     hooks = pytest.importorskip("accelerate.hooks")
-    model, expected = tiny_model(family), tiny_classifier(family)
+    model, expected = tiny_model("mpnet"), tiny_classifier("mpnet")
     for module in model.modules():
         hooks.add_hook_to_module(module, hooks.AlignDevicesHook("cpu", io_same_device=True))
     clf = headviz.wrap(model, expected.tokenizer)
@@ -248,20 +245,6 @@ def test_the_precision_of_a_training_is_taken_off() -> None:
     assert not torch.allclose(logits(model), whole.logits(batch()), atol=1e-4)
     torch.testing.assert_close(result.logits(batch()), whole.logits(batch()))
     assert result.digest == whole.digest
-
-
-def test_accelerates_other_hooks_are_named() -> None:
-    hooks = pytest.importorskip("accelerate.hooks")
-
-    class Scaled(hooks.ModelHook):
-        def post_forward(self, module: nn.Module, output: Any) -> Any:
-            return 2 * output
-
-    model = tiny_model()
-    both = hooks.SequentialHook(hooks.AlignDevicesHook("cpu"), Scaled())
-    hooks.add_hook_to_module(model.base_model.get_submodule(QUERY), both)
-    with pytest.raises(UserError, match="Scaled"):
-        headviz.wrap(model, tiny_tokenizer())
 
 
 # PEFT ---------------------------------------------------------------------------------------------
@@ -305,30 +288,25 @@ def test_a_peft_model_is_merged_into_a_copy() -> None:
     assert all(torch.equal(after[name], before[name]) for name in before)
 
 
-def test_an_adapter_inside_a_transformers_model_names_the_remedy() -> None:
-    inner = lora().base_model.model
-    for call in (lambda: headviz.wrap(inner, tiny_tokenizer()), lambda: headviz.prune_heads(inner, OFF)):
-        with pytest.raises(UserError, match="merge_and_unload"):
-            call()
-    full = logits(inner)
-    with headviz.masked(inner, OFF):
-        assert not torch.allclose(logits(inner), full, atol=1e-2)
+def test_what_cannot_be_merged_is_refused() -> None:
+    off, hooked = lora(), lora()
+    off.base_model.disable_adapter_layers()
+    hooked.base_model.model.base_model.get_submodule(QUERY).register_forward_hook(doubled)
+    part = lora().base_model
+    for model, why in (
+        (off, "switched off"),
+        (hooked, "doubled"),  # merging would drop it
+        (part, "the PEFT model itself"),
+        (part.model, "merge_and_unload"),  # the transformers model with adapters inside
+    ):
+        with pytest.raises(UserError, match=why):
+            headviz.wrap(model, tiny_tokenizer())
+    for model, why in ((part, "the PEFT model itself"), (part.model, "merge_and_unload")):
+        with pytest.raises(UserError, match=why):
+            headviz.prune_heads(model, OFF)
 
 
-def test_hooks_on_adapters_are_not_lost_by_merging() -> None:
-    model = lora()
-    model.base_model.model.base_model.get_submodule(QUERY).register_forward_hook(doubled)
-    with pytest.raises(UserError, match="doubled"):
-        headviz.wrap(model, tiny_tokenizer())
-
-
-def test_adapters_that_are_off_or_cannot_be_merged_are_refused() -> None:
-    model = lora()
-    with model.disable_adapter(), pytest.raises(UserError, match="switched off"):
-        headviz.wrap(model, tiny_tokenizer())
-
-
-@pytest.mark.parametrize("kind", ["PromptTuningConfig", "PrefixTuningConfig", "PromptEncoderConfig"])
+@pytest.mark.parametrize("kind", ["PromptTuningConfig", "PrefixTuningConfig"])
 def test_prompts_cannot_be_merged_but_heads_are_switched_off_beside_them(kind: str) -> None:
     peft = pytest.importorskip("peft")
     torch.manual_seed(0)
@@ -346,10 +324,3 @@ def test_prompts_cannot_be_merged_but_heads_are_switched_off_beside_them(kind: s
     torch.testing.assert_close(masked, logits(cut))
     assert not torch.allclose(masked, full, atol=1e-2)
     assert torch.equal(logits(prompts), full)
-
-
-def test_a_part_of_a_peft_model_names_the_model_to_give() -> None:
-    part = lora().base_model
-    for call in (lambda: headviz.wrap(part, tiny_tokenizer()), lambda: headviz.masked(part, OFF).__enter__()):
-        with pytest.raises(UserError, match="the PEFT model itself"):
-            call()

@@ -9,19 +9,15 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import ModelError
-from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import NEURONS, neurons, outer_map, smaller
-from headviz.models.onnx import EQUAL, NEEDED, difference, disagreement, export_onnx
+from headviz.models.onnx import EQUAL, NEEDED, disagreement, export_onnx
 from headviz.models.pruning import prune
-from support.marks import classifiers, some_in_ci
 from support.plain import evaluate
 from support.scored_data import made
-from support.tiny import ALL_FAMILIES, FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
+from support.tiny import PAIRS, TEXTS, tiny_classifier
 
 OFF = [(0, 1), (2, 0), (2, 3)]
-EMPTIED = [name for name in ALL_FAMILIES if FAMILIES[name].prunable and not FAMILIES[name].why_not_empty]
-KNOWN = [name for name in FAMILY_NAMES if not FAMILIES[name].why_no_neurons]
-each_known = pytest.mark.parametrize("family", classifiers(KNOWN))
+each_known = pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
 
 
 def cut(family="bert"):
@@ -48,7 +44,6 @@ def test_removed_neurons_are_those_that_the_outer_map_reads_as_zero(family):
     assert not np.allclose(logits(clf), before)
 
 
-@pytest.mark.slow
 @each_known
 def test_a_saved_model_is_read_back_and_can_be_exported(family, tmp_path):
     _, small, kept = cut(family)
@@ -93,17 +88,17 @@ def test_every_way_of_running_it_gives_its_own_logits():
     assert cost.parameters == sum(p.numel() for p in small.model.parameters())
 
 
-@pytest.mark.parametrize("sizes", [[1, 2], [1, 2, 65], [1, -2, 3], [1, True, 3], "abc", [1.0, 2, 3]])
-def test_sizes_that_do_not_fit_are_refused(sizes, tmp_path):
+def test_sizes_that_do_not_fit_are_refused(tmp_path):
     folder = cut()[1].save(tmp_path / "small")
     config = json.loads((folder / "config.json").read_text())
-    config[NEURONS] = {"encoder": sizes}
-    (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match=NEURONS):
-        headviz.load(folder)
+    for sizes in ([1, 2], [1, 2, 65], [1, -2, 3], [1, True, 3], "abc", [1.0, 2, 3]):
+        config[NEURONS] = {"encoder": sizes}
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ModelError, match=NEURONS):
+            headviz.load(folder)
 
 
-@pytest.mark.parametrize("family", ["albert", "gpt2"])
+@pytest.mark.parametrize("family", ["gpt2"])
 def test_an_unknown_layout_is_refused_by_name(family):
     clf = tiny_classifier(family)
     assert neurons(clf) == []
@@ -111,48 +106,19 @@ def test_an_unknown_layout_is_refused_by_name(family):
         smaller(clf, clf.present, [])
 
 
-@pytest.mark.slow
-def test_onnx_gives_the_same_logits(tmp_path):
-    for name in NEEDED:
-        pytest.importorskip(name)
-    _, small, _ = cut()
-    path = export_onnx(small, tmp_path / "model.onnx")
-    import onnxruntime
-
-    batch = small.collate(small.encode(TEXTS, PAIRS))
-    session = onnxruntime.InferenceSession(str(path))
-    (result,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
-    np.testing.assert_allclose(result, logits(small), atol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["mobilebert", "esm", "gpt2", "bart"])
-def test_onnx_of_families_that_run_in_their_own_way(family, tmp_path):
-    for name in NEEDED:
-        pytest.importorskip(name)
-    clf = tiny_classifier(family)
-    with torch.no_grad():  # [PAD] as large as other tokens, so that one which is read would show
-        clf.model.get_input_embeddings().weight.normal_(generator=torch.Generator().manual_seed(0))
-    path = export_onnx(clf, tmp_path / "model.onnx")
-    assert difference(clf, path) < EQUAL
-
-
 def emptied(family):
-    """No heads in the first and the third layer, and no neurons in the second and the third if those can go."""
+    """No heads in the first and the third layer, no neurons in the second and the third; as far as these can go."""
     clf = tiny_classifier(family)
-    off = [(row, head) for row in range(0, clf.num_layers, 2) for head in range(clf.num_heads)]
-    if family == "t5":  # all layers of a stack
-        off = [(row, head) for row in clf.stacks["decoder"] for head in range(clf.num_heads)]
-    mask = clf.full_mask.without(off)
-    if clf.family.why_no_neurons or len(clf.family.layers) > 1:
+    if not clf.family.prunable or clf.family.why_not_empty:
+        return clf
+    mask = clf.full_mask.without([(row, head) for row in range(0, clf.num_layers, 2) for head in range(clf.num_heads)])
+    if clf.family.why_no_neurons:
         return prune(clf, mask)
     return smaller(clf, mask, [range(neurons(clf)[0]), (), ()])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "family", some_in_ci([f for f in EMPTIED if f != "mbart"], ["bert"], ["deberta-v2", "gpt2", "modernbert"])
-)
+@pytest.mark.parametrize("family", ["bert", "gpt2", "esm", "mobilebert"])
 def test_nothing_without_entries_is_exported(family, tmp_path):
     """onnxruntime's quantisation by channels fails on a matrix of 32 × 0."""
     for name in NEEDED:
@@ -162,6 +128,8 @@ def test_nothing_without_entries_is_exported(family, tmp_path):
     from onnxruntime.quantization import quantize_dynamic
 
     small = emptied(family)
+    with torch.no_grad():  # [PAD] as large as other tokens, so that one which is read would show
+        small.model.get_input_embeddings().weight.normal_(generator=torch.Generator().manual_seed(0))
     path = export_onnx(small, tmp_path / "model.onnx")
     graph = onnx.shape_inference.infer_shapes(onnx.load(path)).graph
     assert [i.name for i in graph.initializer if 0 in i.dims] == []

@@ -54,17 +54,7 @@ SETTINGS: dict[str, list[Any]] = {
     "dtype": ["nn", "int64", "float128", 3, ["float32"]],
     "torch_dtype": ["load", "uint8"],
     "quantization_config": [{"quant_method": "bitsandbytes"}, [], "x"],
-    "id2label": [
-        {"0": None},
-        {"0": ["a"]},
-        {"0": True},
-        {"x": "a"},
-        {"1": "a"},
-        {"0": "a", "7": "b"},
-        ["a"],
-        "a",
-        {"-1": "a"},
-    ],
+    "id2label": [{"0": None}, {"0": True}, {"x": "a"}, {"1": "a"}, {"0": "a", "7": "b"}, ["a"], "a", {"-1": "a"}],
     "label2id": [["a"], 3],
     "num_labels": [0, -1, 10**9, "2", True],
     "architectures": ["BertModel", [3], {}],
@@ -72,24 +62,25 @@ SETTINGS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("key", "value"), [(k, v) for k, values in SETTINGS.items() for v in values], ids=str)
-def test_a_wrong_setting_is_named(key: str, value: Any, folder: Path) -> None:
+@pytest.mark.parametrize("key", SETTINGS)
+def test_a_wrong_setting_is_named(key: str, folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, key: value}))
-    assert key in refused(folder) or key == "quantization_config"
+    for value in SETTINGS[key]:
+        (folder / "config.json").write_text(json.dumps({**config, key: value}))
+        assert key in refused(folder) or key == "quantization_config", value
 
 
 JSONS = ["", "{", "[]", "3", "null", DEEP, '{"a": NaN}', '{"a": ' + "9" * 5000 + "}", "\udcff", "{}" * 2]
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "special_tokens_map.json", "headviz.json"])
-@pytest.mark.parametrize("text", JSONS, ids=lambda t: repr(t)[:12])
-def test_json_that_is_none_is_named(file: str, text: str, folder: Path) -> None:
-    (folder / file).write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert file in refused(folder)
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "headviz.json"])
+def test_json_that_is_none_is_named(file: str, folder: Path) -> None:
+    for text in JSONS:
+        (folder / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+        assert file in refused(folder), text[:20]
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors", "vocab.txt", "headviz.json"])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
 def test_a_pipe_for_a_file_is_refused_without_waiting(file: str, folder: Path) -> None:
     (folder / file).unlink(missing_ok=True)
     os.mkfifo(folder / file)
@@ -116,10 +107,10 @@ WEIGHTS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("what", WEIGHTS)
-def test_only_safetensors_by_content_are_opened(what: str, folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(WEIGHTS[what])
-    assert "model.safetensors" in refused(folder)
+def test_only_safetensors_by_content_are_opened(folder: Path) -> None:
+    for what, content in WEIGHTS.items():
+        (folder / "model.safetensors").write_bytes(content)
+        assert "model.safetensors" in refused(folder), what
 
 
 @pytest.mark.parametrize(
@@ -147,7 +138,6 @@ LARGE_SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "settings"), LARGE_SETTINGS, ids=lambda v: "-".join(v) if isinstance(v, dict) else v
 )
@@ -183,17 +173,7 @@ def test_a_recurrent_network_is_no_larger_than_its_weights(setting: str, tmp_pat
         headviz.load(folder)
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "vocab.txt",
-        "merges.txt",
-        "vocab.json",
-        "spiece.model",
-        "chat_template.jinja",
-        "additional_chat_templates/a.jinja",
-    ],
-)
+@pytest.mark.parametrize("file", ["vocab.txt", "vocab.json", "spiece.model", "additional_chat_templates/a.jinja"])
 def test_a_file_of_the_tokenizer_has_a_largest_size(file: str, folder: Path) -> None:
     (folder / file).parent.mkdir(exist_ok=True)
     with (folder / file).open("wb") as holes:

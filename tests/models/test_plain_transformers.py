@@ -6,24 +6,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, pipeline
+from transformers import AutoModel, AutoModelForSequenceClassification, Trainer, TrainingArguments
 
 import headviz
-from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import neurons, smaller
-from support.marks import classifiers
 from support.scored_data import made
-from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier
+from support.tiny import PAIRS, TEXTS, tiny_classifier
 
 OFF = [(0, 1), (2, 0), (2, 3)]
-PRUNED = [name for name in ALL_FAMILIES if FAMILIES[name].prunable]
 
 
 def small(family: str = "bert", **options: Any) -> Any:
@@ -47,8 +43,7 @@ def opened(folder: Path, **options: Any) -> Any:
     return AutoModelForSequenceClassification.from_pretrained(folder, **options).eval()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", classifiers(PRUNED))
+@pytest.mark.parametrize("family", ["bert", "modernbert", "deberta-v2", "gpt2", "t5", "mobilebert"])
 def test_logits_are_equal_and_what_transformers_saves_again_is_the_same_model(family: str, tmp_path: Path) -> None:
     clf = small(family)
     batch = batch_of(clf)
@@ -65,16 +60,16 @@ def test_logits_are_equal_and_what_transformers_saves_again_is_the_same_model(fa
     assert torch.equal(logits(opened(tmp_path / "again"), batch), logits(model, batch))
 
 
-@pytest.mark.parametrize("family", classifiers([n for n in PRUNED if not FAMILIES[n].has_decoder]))
+@pytest.mark.parametrize("family", ["bert", "modernbert", "deberta-v2"])
 def test_what_stands_in_the_place_of_heads_is_opened_too(family: str, tmp_path: Path) -> None:
     """Families without a bias behind W_O get one."""
-    clf, data = tiny_classifier(family), made(20)
+    clf, data = tiny_classifier(family), made(6)
     gone = headviz.prune(clf, clf.full_mask.without(OFF), ablation="mean", reference=data)
     batch = batch_of(gone)
     want = gone.logits(batch)
     assert not torch.allclose(want, headviz.prune(clf, clf.full_mask.without(OFF)).logits(batch), atol=1e-4)
     model = opened(gone.save(tmp_path / "m"))
-    torch.testing.assert_close(logits(model, batch), want, atol=5e-3 if family == "mobilebert" else 0, rtol=0)
+    torch.testing.assert_close(logits(model, batch), want, atol=0, rtol=0)
     model.save_pretrained(tmp_path / "again")
     assert torch.equal(logits(opened(tmp_path / "again"), batch), logits(model, batch))
 
@@ -88,9 +83,8 @@ def test_neurons_are_gone_as_well(tmp_path: Path) -> None:
     assert neurons(headviz.wrap(model, narrow.tokenizer)) == [22, 64, 0]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision(dtype: torch.dtype, tmp_path: Path) -> None:
-    clf = small()
+def test_half_precision(tmp_path: Path) -> None:
+    clf, dtype = small(), torch.bfloat16
     folder = clf.save(tmp_path / "m")
     half = headviz.load(folder, device="cpu", dtype=dtype)
     for model in (opened(folder, dtype=dtype), opened(folder).to(dtype)):
@@ -118,17 +112,7 @@ def test_the_encoder_alone(tmp_path: Path) -> None:
         assert torch.equal(encoder(**batch).last_hidden_state, ours)
 
 
-def test_a_pipeline(tmp_path: Path) -> None:
-    clf = small()
-    ask = pipeline("text-classification", model=str(clf.save(tmp_path / "m")), device="cpu")
-    scores = {one["label"]: one["score"] for one in ask(TEXTS[0], top_k=None)}
-    want = clf.logits(clf.collate(clf.encode(TEXTS[:1]))).softmax(-1)[0]
-    np.testing.assert_allclose([scores[name] for name in clf.labels], want.numpy(), atol=1e-5)
-
-
 def test_training_goes_on(tmp_path: Path) -> None:
-    from transformers import Trainer, TrainingArguments
-
     clf = small()
     model = opened(clf.save(tmp_path / "m"))
     pairs = zip(TEXTS, PAIRS, strict=True)
@@ -159,48 +143,29 @@ def test_a_model_pruned_in_place_is_opened_again(tmp_path: Path) -> None:
         again(**batch_of(clf))
 
 
-def test_headviz_wraps_what_transformers_opened(tmp_path: Path) -> None:
-    clf = small()
-    wrapped = headviz.wrap(opened(clf.save(tmp_path / "m")), clf.tokenizer)
-    assert (wrapped.present, wrapped.digest) == (clf.present, clf.digest)
-    fewer = headviz.prune(wrapped, wrapped.present.without([(0, 0)]))
-    assert fewer.heads_per_layer == [2, 0, 2]
-
-
-def run(code: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
-
-
-LOAD = "AutoModelForSequenceClassification.from_pretrained(sys.argv[1]); print('opened')"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "begin",
-    [
-        "import sys, headviz; assert 'torch' not in sys.modules; from transformers import *",
-        "import sys, transformers.modeling_utils; import headviz; from transformers import *",
-        "import sys, transformers, headviz; from transformers import *",
-    ],
-)
-def test_the_order_of_imports_does_not_matter(begin: str, tmp_path: Path) -> None:
-    folder = small().save(tmp_path / "m")
-    code = begin.replace("from transformers import *", "from transformers import AutoModelForSequenceClassification")
-    ended = run(f"{code}; {LOAD}", folder)
-    assert ended.stdout.strip() == "opened", ended.stderr
+IMPORTED_LATER = """
+import sys
+from transformers import AutoModelForSequenceClassification
+try:
+    AutoModelForSequenceClassification.from_pretrained(sys.argv[1])
+except RuntimeError as error:
+    print(error)
+import headviz
+AutoModelForSequenceClassification.from_pretrained(sys.argv[1])
+print("opened")
+"""
 
 
 @pytest.mark.slow
-def test_without_headviz_transformers_refuses_and_the_folder_says_what_to_do(tmp_path: Path) -> None:
+def test_transformers_opens_it_once_headviz_is_imported_and_says_before_what_is_wrong(tmp_path: Path) -> None:
     folder = small().save(tmp_path / "m")
-    ended = run(f"import sys; from transformers import AutoModelForSequenceClassification; {LOAD}", folder)
-    assert ended.returncode != 0
+    ended = subprocess.run([sys.executable, "-c", IMPORTED_LATER, str(folder)], capture_output=True, text=True)
+    assert ended.stdout.strip().endswith("opened"), ended.stderr
     assert "Unknown quantization type, got headviz" in ended.stderr
-    assert "ize mismatch" in ended.stderr
+    assert "ize mismatch" in ended.stdout + ended.stderr
     config = json.loads((folder / "config.json").read_text())
     for text in (config["how_to_load"], (folder / "README.md").read_text()):
         assert "import headviz" in text
-        assert "ignore_mismatched_sizes" in text
 
 
 WITHOUT_HEADVIZ = """
@@ -228,20 +193,15 @@ def portable(clf: Any) -> Any:
     return headviz.prune(clf, clf.full_mask.without([*((row, head) for row in rows for head in (0, 1)), *empty]))
 
 
-FEW = ("bert", "modernbert")
+CODES = ("bert", "distilbert", "modernbert", "mpnet", "deberta-v2", "gpt2", "llama", "gpt_neox", "t5", "mobilebert")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "families",
-    [FEW, pytest.param([name for name in PRUNED if name != "phi3"], marks=pytest.mark.slow)],
-    ids=["few", "all"],
-)
-def test_a_portable_folder_opens_without_headviz(families: Sequence[str], tmp_path: Path) -> None:
+def test_a_portable_folder_opens_without_headviz(tmp_path: Path) -> None:
     """Many in one process, so that it is quick. headviz opens the same folders."""
-    models = {family: portable(tiny_classifier(family)) for family in families}
+    models = {family: portable(tiny_classifier(family)) for family in CODES}
     models["filled"] = headviz.prune(
-        tiny_classifier("modernbert"), {0: [1], 1: [0, 2]}, ablation="mean", reference=made(20)
+        tiny_classifier("modernbert"), {0: [1], 1: [0, 2]}, ablation="mean", reference=made(6)
     )
     models["narrow"] = smaller(tiny_classifier(), models["bert"].present, [range(0, 64, 3), range(64), ()])
     batches = {name: clf.collate(clf.encode(TEXTS[:1], PAIRS[:1])) for name, clf in models.items()}
@@ -281,25 +241,10 @@ def test_transformers_with_headviz_takes_the_code_of_a_portable_folder_or_its_ow
 
 
 def test_what_transformers_own_code_cannot_run_is_not_portable(tmp_path: Path) -> None:
-    uneven = tiny_classifier("t5")
-    groups = tiny_classifier("llama")
-    empty = tiny_classifier("deberta-v2")
-    fixed = tiny_classifier("phi3")  # cut by the configuration's number of heads
-    for clf, off in ((uneven, {0: [1]}), (groups, {0: [1]}), (empty, {1: [0, 1, 2, 3]}), (fixed, {0: [0, 1]})):
-        gone = headviz.prune(clf, off)
+    uneven, groups, empty = ("t5", {0: [1]}), ("llama", {0: [1]}), ("deberta-v2", {1: [0, 1, 2, 3]})
+    fixed = "phi3", {0: [0, 1]}  # cut by the configuration's number of heads
+    for family, off in (uneven, groups, empty, fixed):
+        gone = headviz.prune(tiny_classifier(family), off)
         with pytest.raises(headviz.UserError):
             gone.save(tmp_path / "m", portable=True)
         assert not (tmp_path / "m").exists()
-
-
-RECORDED = Path(__file__).parents[1] / "recorded" / "headviz_1"
-
-
-@pytest.mark.parametrize("family", ["bert", "t5"])
-def test_folders_of_headviz_0_1_still_open_and_are_saved_for_transformers(family: str, tmp_path: Path) -> None:
-    """Written with ``pruned.safetensors``, which only headviz reads."""
-    before = json.loads((RECORDED / f"{family}.json").read_text())
-    clf = headviz.load(RECORDED / family, device="cpu")
-    assert (clf.digest, clf.present.hex) == (before["digest"], before["present"])
-    np.testing.assert_allclose(clf.logits(batch_of(clf)).numpy(), before["logits"], atol=1e-5)
-    assert torch.equal(logits(opened(clf.save(tmp_path / "m")), batch_of(clf)), clf.logits(batch_of(clf)))

@@ -1,17 +1,19 @@
 """Really removing heads: equal logits, sizes, saving, reloading, and the masked export."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModelForSequenceClassification
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import ModelError
-from support.marks import classifiers
-from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
+from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 FULL = HeadMask.full(3, 4)
 MASKS = {
@@ -31,12 +33,9 @@ def same_logits(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | N
     torch.testing.assert_close(a.logits(batch_of(a)), b.logits(batch_of(b), mask), atol=1e-5, rtol=0)
 
 
-CASES = [*(("bert", which) for which in MASKS), *((f, "a layer without heads") for f in ("distilbert", "modernbert"))]
-
-
-@pytest.mark.parametrize(("family", "which"), CASES)  # of every family: test_family_contract
-def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
-    clf, mask = tiny_classifier(family), MASKS[which]
+@pytest.mark.parametrize("which", MASKS)  # of every family: test_family_contract
+def test_pruned_equals_masked_and_survives_a_reload(which: str, tmp_path: Path) -> None:
+    clf, mask = tiny_classifier(), MASKS[which]
     digest = clf.digest
     small = headviz.prune(clf, mask)
     assert small.present == mask
@@ -52,17 +51,11 @@ def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp
     assert small.cost(length=40).parameters == sum(p.numel() for p in small.model.parameters())
 
 
-# the five cases that transformers 4 tested for its own head pruning -----------------------------
-
-ALL_BUT_ONE = FULL.without([(0, 1), (0, 2), (0, 3), (2, 0), (2, 1), (2, 2)])
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_half_precision_checkpoint_turned_into_float32_loses_nothing(dtype: torch.dtype, tmp_path: Path) -> None:
+def test_a_half_precision_checkpoint_turned_into_float32_loses_nothing(tmp_path: Path) -> None:
     """Its configuration still says half precision, in which the weights were read back."""
     model = tiny_model()
-    model.config.dtype = dtype
-    small = headviz.prune(headviz.wrap(model, tiny_tokenizer()), ALL_BUT_ONE)
+    model.config.dtype = torch.bfloat16
+    small = headviz.prune(headviz.wrap(model, tiny_tokenizer()), MASKS["uneven"])
     again = headviz.load(small.save(tmp_path / "m"), device="cpu")
     assert again.digest == small.digest
     assert torch.equal(again.logits(batch_of(again)), small.logits(batch_of(small)))
@@ -96,27 +89,12 @@ def test_masking_a_removed_head_changes_nothing_and_others_keep_their_numbers() 
     )
 
 
-@pytest.mark.parametrize("family", classifiers(PRUNABLE))
-def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
-    from transformers import AutoModelForSequenceClassification
-
-    clf = tiny_classifier(family)
-    mask = MASKS["a layer without heads"]
-    clf.export_masked(tmp_path / "m", mask)
-    plain = AutoModelForSequenceClassification.from_pretrained(tmp_path / "m").eval()
-    assert plain.config._attn_implementation == "sdpa"
-    batch = batch_of(clf)
-    with torch.inference_mode():
-        torch.testing.assert_close(plain(**batch).logits, clf.logits(batch, mask), atol=1e-5, rtol=0)
-
-
 def test_masked_export_of_a_pruned_model_has_all_shapes_again(tmp_path: Path) -> None:
-    from transformers import AutoModelForSequenceClassification
-
     clf = tiny_classifier("bert")
     first, more = FULL.without([(0, 0), (1, 2)]), FULL.without([(0, 3)])
     headviz.prune(clf, first).export_masked(tmp_path / "m", more)
     plain = AutoModelForSequenceClassification.from_pretrained(tmp_path / "m").eval()
+    assert plain.config._attn_implementation == "sdpa"
     batch = batch_of(clf)
     with torch.inference_mode():
         torch.testing.assert_close(plain(**batch).logits, clf.logits(batch, first | more), atol=1e-5, rtol=0)
@@ -136,7 +114,7 @@ def test_saving_never_writes_over_something(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.rglob("*")] == ["full", "notes.txt"]
 
 
-@pytest.mark.parametrize("family", classifiers([*PRUNABLE, "albert"]))
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert", "albert"])
 def test_flops_are_those_that_torch_counts(family: str, tmp_path: Path) -> None:
     clf = headviz.load(tiny_folder(tmp_path / "m", family), device="cpu")
     clf = headviz.prune(clf, MASKS["uneven"]) if clf.family.prunable else clf
@@ -145,8 +123,8 @@ def test_flops_are_those_that_torch_counts(family: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{}, {"share_att_key": False}, {"share_att_key": False, "pos_att_type": ["c2p"]}, {"position_buckets": -1}],
-    ids=["shared", "own", "one kind", "no buckets"],
+    [{}, {"share_att_key": False, "pos_att_type": ["c2p"]}, {"position_buckets": -1}],
+    ids=["shared", "one kind of their own", "no buckets"],
 )
 def test_products_with_positions_are_counted(config: dict[str, Any]) -> None:
     """They shrink with the heads: without them the ceiling of a speed-up is too low."""
@@ -159,8 +137,6 @@ def test_products_with_positions_are_counted(config: dict[str, Any]) -> None:
 
 def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:
     """Products counted by torch inside the stack of layers, eager so that attention is counted too."""
-    from torch.utils.flop_counter import FlopCounterMode
-
     with FlopCounterMode(display=False, depth=20) as counter:
         clf.forward({"input_ids": ids}, clf.call(kernel="eager"))
     counts = counter.get_flop_counts()
@@ -172,10 +148,8 @@ def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no mode there")
-@pytest.mark.parametrize("mask", [0o022, 0o077], ids=oct)
-def test_saved_files_are_for_whom_the_umask_says(mask: int, tmp_path: Path) -> None:
-    import os
-
+def test_saved_files_are_for_whom_the_umask_says(tmp_path: Path) -> None:
+    mask = 0o027
     clf, before = tiny_classifier("bert"), os.umask(mask)
     try:
         headviz.prune(clf, MASKS["uneven"]).save(tmp_path / "small")

@@ -7,17 +7,24 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    BartForSequenceClassification,
+    BartModel,
+    DynamicCache,
+    EncoderDecoderCache,
+    MBartTokenizer,
+)
 
 import headviz
 from headviz import HeadMask
 from headviz.errors import ModelError, OptionError, TaskError
-from support.marks import some_in_ci, translators
 from support.tiny_translation import (
     HEADS,
     ROWS,
     SOURCES,
     TARGETS,
-    TRANSLATION_NAMES,
     sentence_tokenizer,
     tiny_seq2seq,
     tiny_translator,
@@ -25,18 +32,16 @@ from support.tiny_translation import (
 )
 
 FULL = HeadMask.full(ROWS, HEADS)
-ENCODER, CROSS, DECODER = range(2), range(2, 5), range(5, 8)
+CROSS, DECODER = range(2, 5), range(5, 8)
 MASK = FULL.without([(0, 1), (1, 3), (2, 0), (4, 2), (5, 1), (7, 0), (7, 3)])
 MASKS = {
     "uneven": MASK,
     "one layer of each stack without heads": FULL.without([(r, h) for r in (0, 3, 6) for h in range(HEADS)]),
     "no cross-attention": FULL.without([(r, h) for r in CROSS for h in range(HEADS)]),
     "no head in the first decoder layer": FULL.without([(5, h) for h in range(HEADS)]),
-    "the same head off in all of a stack": FULL.without([(r, 2) for r in (*ENCODER, *DECODER)]),
     "no head at all": FULL.inverted(),
-    "nothing": FULL,
 }
-each_family = pytest.mark.parametrize("family", translators(TRANSLATION_NAMES))
+each_family = pytest.mark.parametrize("family", ["marian", "t5"])
 
 
 def batch_of(clf: headviz.Classifier) -> dict[str, torch.Tensor]:
@@ -45,8 +50,6 @@ def batch_of(clf: headviz.Classifier) -> dict[str, torch.Tensor]:
 
 def room() -> Any:
     """A cache for any number of decoder layers; transformers sizes that of a T5 by the encoder."""
-    from transformers import DynamicCache, EncoderDecoderCache
-
     return EncoderDecoderCache(DynamicCache(), DynamicCache())
 
 
@@ -54,29 +57,7 @@ def plain_inputs(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {k: v for k, v in batch.items() if k != "labels"}
 
 
-@each_family
-def test_rows_and_stacks(family: str) -> None:
-    clf = tiny_translator(family)
-    assert clf.stacks == {"encoder": ENCODER, "cross": CROSS, "decoder": DECODER}
-    assert (clf.num_layers, clf.num_heads, clf.head_size) == (ROWS, HEADS, 8)
-    assert [clf.row_name(r) for r in (0, 2, 4, 5)] == ["encoder 0", "cross 0", "cross 2", "decoder 0"]
-    matrices = [id(clf.projections(row).output) for row in range(ROWS)]
-    assert len(set(matrices)) == ROWS
-
-
 # masks -------------------------------------------------------------------------------------------
-
-
-@each_family
-def test_all_ones_is_bit_identical_to_the_plain_model(family: str) -> None:
-    model = tiny_seq2seq(family)
-    clf = headviz.wrap(model, sentence_tokenizer())
-    batch = batch_of(clf)
-    model.set_attn_implementation("sdpa")
-    with torch.inference_mode():
-        plain = model(**plain_inputs(batch), use_cache=False).logits
-    assert torch.equal(clf.logits(batch), plain)
-    assert torch.equal(clf.logits(batch, FULL), plain)
 
 
 @each_family
@@ -146,8 +127,7 @@ def test_what_a_translation_follows_besides_the_digests() -> None:
     assert headviz.wrap(model, usual).generation == ""
 
 
-@each_family
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("family", "beams"), [("marian", 3), ("t5", 1)])
 def test_without_a_mask_generation_is_that_of_transformers(family: str, beams: int) -> None:
     model = tiny_seq2seq(family)
     clf = headviz.wrap(model, sentence_tokenizer())
@@ -163,10 +143,15 @@ def test_without_a_mask_generation_is_that_of_transformers(family: str, beams: i
     assert torch.equal(clf.generate(batch, beams=beams, max_new_tokens=12), plain)
 
 
-@pytest.mark.slow
-@each_family
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("which", ["uneven", "no head in the first decoder layer", "no cross-attention"])
+@pytest.mark.parametrize(
+    ("family", "beams", "which"),
+    [
+        ("marian", 3, "uneven"),
+        ("marian", 1, "no cross-attention"),
+        ("t5", 3, "no head in the first decoder layer"),
+        ("t5", 1, "uneven"),
+    ],
+)
 def test_cached_generation_under_a_mask_is_the_uncached_one(family: str, beams: int, which: str) -> None:
     clf, mask = tiny_translator(family, seed=3), MASKS[which]
     batch = batch_of(clf)
@@ -189,25 +174,6 @@ def test_greedy_generation_takes_the_best_token_of_the_masked_logits(family: str
     assert torch.equal(ids, given)
 
 
-def test_generation_settings() -> None:
-    clf = tiny_translator()
-    batch = clf.collate(clf.encode(SOURCES))
-    assert clf.generate(batch, max_new_tokens=3).shape[1] <= 4
-    with pytest.raises(OptionError, match="beams is a whole number of at least 1"):
-        clf.generate(batch, beams=0)
-    texts = clf.decode(clf.generate(batch, max_new_tokens=5))
-    assert len(texts) == len(SOURCES)
-    assert not any("<pad>" in t or "</s>" in t for t in texts)
-
-
-def test_teacher_forcing_needs_references() -> None:
-    clf = tiny_translator()
-    with pytest.raises(TaskError, match="need the references"):
-        clf.logits(clf.collate(clf.encode(SOURCES)))
-    with pytest.raises(TaskError, match="4 sources but 1 references"):
-        clf.encode(SOURCES, TARGETS[:1])
-
-
 def test_encoding() -> None:
     clf = tiny_translator()
     assert clf.encode([]) == []
@@ -217,6 +183,12 @@ def test_encoding() -> None:
     assert one.special[-1]
     assert sum(one.special) == 1
     assert clf.tokens(one)[:2] == ["a", "dog"]
+    with pytest.raises(TaskError, match="need the references"):
+        clf.logits(clf.collate(clf.encode(SOURCES)))
+    with pytest.raises(TaskError, match="4 sources but 1 references"):
+        clf.encode(SOURCES, TARGETS[:1])
+    with pytest.raises(OptionError, match="beams is a whole number of at least 1"):
+        clf.generate(clf.collate([one]), beams=0)
     prefixed = clf.reading(prefix="no ")
     assert prefixed.encode(["man eats"])[0].ids == clf.encode(["no man eats"])[0].ids
     with pytest.raises(ModelError, match="no language codes"):
@@ -231,11 +203,8 @@ def same(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | None = N
     torch.testing.assert_close(a.logits(batch), b.logits(batch, mask), atol=2e-5, rtol=0)
 
 
-@pytest.mark.slow
 @each_family
-@pytest.mark.parametrize(
-    "which", some_in_ci(MASKS, ["uneven", "one layer of each stack without heads", "no head at all"])
-)
+@pytest.mark.parametrize("which", ["uneven", "one layer of each stack without heads", "no head at all"])
 def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
     clf, mask = tiny_translator(family), MASKS[which]
     digest = clf.digest
@@ -251,9 +220,8 @@ def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp
     assert again.digest == small.digest
     batch = batch_of(again)
     assert torch.equal(again.logits(batch), small.logits(batch))
-    for beams in (1, 3):
-        expected = clf.generate(batch, mask, beams=beams, max_new_tokens=10)
-        assert torch.equal(again.generate(batch, beams=beams, max_new_tokens=10), expected)
+    expected = clf.generate(batch, mask, beams=2, max_new_tokens=6)
+    assert torch.equal(again.generate(batch, beams=2, max_new_tokens=6), expected)
     assert clf.digest == digest, "the caller's model was edited"
 
 
@@ -264,18 +232,6 @@ def test_pruning_twice_by_original_numbers_is_pruning_once(family: str) -> None:
     twice, once = headviz.prune(headviz.prune(clf, a), b), headviz.prune(clf, a | b)
     assert twice.digest == once.digest
     same(twice, clf, a | b)
-
-
-@each_family
-def test_masking_a_pruned_model_more(family: str) -> None:
-    clf = tiny_translator(family)
-    more = FULL.without([(0, 2), (4, 0), (5, 3)])
-    small = headviz.prune(clf, MASK)
-    batch = batch_of(clf)
-    torch.testing.assert_close(small.logits(batch, more), clf.logits(batch, MASK | more), atol=2e-5, rtol=0)
-    torch.testing.assert_close(small.logits(batch, more), small.logits(batch, more, kernel="eager"), atol=2e-5, rtol=0)
-    cached = small.generate(batch, more, max_new_tokens=8)
-    assert torch.equal(cached, small.generate(batch, more, max_new_tokens=8, cached=False))
 
 
 def test_position_tables_keep_only_heads_that_some_layer_has() -> None:
@@ -290,8 +246,6 @@ def test_position_tables_keep_only_heads_that_some_layer_has() -> None:
 
 @each_family
 def test_transformers_opens_a_pruned_translator(family: str, tmp_path: Path) -> None:
-    from transformers import AutoModelForSeq2SeqLM
-
     small = headviz.prune(tiny_translator(family), MASK)
     plain = AutoModelForSeq2SeqLM.from_pretrained(small.save(tmp_path / "small")).eval()
     batch = batch_of(small)
@@ -300,34 +254,20 @@ def test_transformers_opens_a_pruned_translator(family: str, tmp_path: Path) -> 
     torch.testing.assert_close(logits, small.logits(batch), atol=1e-6, rtol=0)
 
 
-@pytest.mark.slow
 @each_family
 def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
-    from transformers import AutoModelForSeq2SeqLM
-
     clf = tiny_translator(family)
     batch = batch_of(clf)
-    clf.export_masked(tmp_path / "whole", MASK)
-    headviz.prune(clf, MASK).export_masked(tmp_path / "pruned")
-    for name in ("whole", "pruned"):
-        plain = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name).eval()
-        with torch.inference_mode():
-            logits = plain(**plain_inputs(batch), use_cache=False).logits
-        torch.testing.assert_close(logits, clf.logits(batch, MASK), atol=2e-5, rtol=0)
-        generated = plain.generate(
-            input_ids=batch["input_ids"],
-            attention_mask=batch["attention_mask"],
-            max_new_tokens=8,
-            do_sample=False,
-            past_key_values=room() if family == "t5" else None,
-        )
-        assert torch.equal(generated, clf.generate(batch, MASK, max_new_tokens=8))
+    first = FULL.without([(0, 1), (4, 2)])
+    headviz.prune(clf, first).export_masked(tmp_path / "m", MASK)
+    plain = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
+    with torch.inference_mode():
+        logits = plain(**plain_inputs(batch), use_cache=False).logits
+    torch.testing.assert_close(logits, clf.logits(batch, MASK), atol=2e-5, rtol=0)
 
 
 @each_family
 def test_flops_are_those_that_torch_counts(family: str) -> None:
-    from torch.utils.flop_counter import FlopCounterMode
-
     clf = headviz.prune(tiny_translator(family), MASK)
     ids = torch.full((1, 13), 7)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "decoder_input_ids": ids}
@@ -356,24 +296,10 @@ def test_the_callers_model_is_left_alone(family: str) -> None:
 
 
 def test_wrong_models() -> None:
-    from transformers import BartConfig, BartForSequenceClassification, BartModel
-
-    tiny = {
-        "vocab_size": 20,
-        "d_model": 8,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
-        "encoder_ffn_dim": 8,
-        "decoder_ffn_dim": 8,
-        "max_position_embeddings": 16,
-    }
+    config = tiny_seq2seq("bart").config
     with pytest.raises(ModelError, match=r"neither classifies nor translates.*ForConditionalGeneration"):
-        headviz.wrap(BartModel(BartConfig(**tiny)), sentence_tokenizer())
-    assert (
-        headviz.wrap(BartForSequenceClassification(BartConfig(**tiny)), sentence_tokenizer()).kind == "classification"
-    )
+        headviz.wrap(BartModel(config), sentence_tokenizer())
+    assert headviz.wrap(BartForSequenceClassification(config), sentence_tokenizer()).kind == "classification"
     with pytest.raises(ModelError, match="encoder has 2 heads per layer and the decoder 4"):
         headviz.wrap(tiny_seq2seq("bart", encoder_attention_heads=2), sentence_tokenizer())
 
@@ -392,8 +318,6 @@ def test_other_heads_are_refused(tmp_path: Path) -> None:
 
 def test_language_codes() -> None:
     """mBART's codes stand behind each sentence, and the translation begins with the target's."""
-    from transformers import MBartTokenizer
-
     words = ["<s>", "<pad>", "</s>", "<unk>", *(f"▁{w}" for w in "a dog cat runs the".split()), *"abcdefg▁"]
     tokenizer = MBartTokenizer(vocab=[(w, -float(i)) for i, w in enumerate(words)], src_lang="en_XX")
     ids = {f"{name}_token_id": int(getattr(tokenizer, f"{name}_token_id")) for name in ("pad", "eos", "bos")}

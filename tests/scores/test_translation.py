@@ -11,13 +11,11 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
-from headviz.extras.translation.scores import sentence_losses
 from headviz.scores.scoring import Scoring, score_heads
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
-from support.marks import all_in_ci
-from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, sentence_tokenizer, tiny_seq2seq
+from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, sentence_tokenizer, tiny_seq2seq
 
 MASK = HeadMask.full(ROWS, HEADS).without([(0, 1), (3, 0), (6, 2)])
 DATA = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
@@ -40,10 +38,7 @@ def losses(clf: headviz.Classifier, row: int, head: int, gate: float) -> np.ndar
     return np.array(out)
 
 
-@pytest.mark.parametrize(
-    ("family", "kind"),
-    all_in_ci([*((name, "zero") for name in TRANSLATION_NAMES), ("marian", "mean")], [("marian", "mean")]),
-)
+@pytest.mark.parametrize(("family", "kind"), [("t5", "zero"), ("marian", "mean")])
 def test_taylor_is_the_derivative_by_finite_differences(family: str, kind: str) -> None:
     clf = standing_in(exact(family), kind, DATA)
     result = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, cache=False)
@@ -71,11 +66,6 @@ def test_neither_batches_nor_the_order_nor_padding_matter() -> None:
     ]
     raw = score_heads(clf, DATA, "taylor", abs_level="token", layer_norm=False, cache=False).values
     np.testing.assert_allclose(raw, np.mean(alone, axis=0), rtol=1e-5)
-
-
-def test_rows_are_normalised_each_for_itself() -> None:
-    values = score_heads(exact(), DATA, "taylor", cache=False).values
-    np.testing.assert_allclose((values**2).sum(axis=1), np.ones(ROWS), rtol=1e-6)
 
 
 def test_the_cache_tells_references_apart() -> None:
@@ -118,18 +108,18 @@ def test_the_cache_tells_generation_settings_apart(tmp_path: Path) -> None:
     assert np.array_equal(score_heads(own, data, "ablation", **how).values, uncached, equal_nan=True)
 
 
-@pytest.mark.slow
 def test_ablation_is_the_difference_of_bleu() -> None:
-    clf = exact(seed=3)
+    clf, heads = exact(seed=3), [(0, 0), (2, 1), (5, 3), (7, 0)]
+    mask = HeadMask.only(ROWS, HEADS, heads)
     # references near to what the model writes, so that BLEU is not 0
-    written = headviz.evaluate(clf, DATA, MASK).translations
+    written = headviz.evaluate(clf, DATA, mask).translations
     near = tuple(" ".join(t.split()[:-1] or ["a"]) for t in written)
     data = Dataset(DATA.task, "dev", texts=DATA.texts, pairs=near)
-    result = score_heads(clf, data, "ablation", mask=MASK, cache=False)
-    full = headviz.evaluate(clf, data, MASK).metrics["bleu"]
+    result = score_heads(clf, data, "ablation", mask=mask, cache=False)
+    full = headviz.evaluate(clf, data, mask).metrics["bleu"]
     assert full > 20
-    for head in [(0, 0), (2, 1), (5, 3), (7, 0)]:
-        without = headviz.evaluate(clf, data, MASK.without([head])).metrics["bleu"]
+    for head in heads:
+        without = headviz.evaluate(clf, data, mask.without([head])).metrics["bleu"]
         assert result.values[head] == pytest.approx(full - without, abs=1e-9), head
     assert np.isnan(result.values[0, 1])
     known = np.isfinite(result.values)
@@ -137,21 +127,4 @@ def test_ablation_is_the_difference_of_bleu() -> None:
     assert (result.values[known] == 0).any()
     assert np.isnan(result.interval_low[known]).all()
     with pytest.raises(OptionError, match="not measured in 'chrf'"):
-        score_heads(clf, data, "ablation", mask=MASK, metric="chrf", cache=False)
-
-
-def test_scores_of_weights() -> None:
-    clf = exact()
-    values = score_heads(clf, DATA, "magnitude").values
-    q = clf.projections(4)
-    expected = q.output.weight[:, 8:16].norm() * q.value.weight[8:16].norm()
-    assert values[4, 1] == pytest.approx(expected.item())
-    assert score_heads(clf, DATA, "random", seed=1).values.shape == (ROWS, HEADS)
-
-
-def test_the_loss_is_a_mean_over_tokens() -> None:
-    logits = torch.randn(2, 3, 5)
-    labels = torch.tensor([[1, 2, -100], [0, 4, 3]])
-    result = sentence_losses(logits, labels)
-    logs = logits.log_softmax(-1)
-    assert result[0].item() == pytest.approx(-(logs[0, 0, 1] + logs[0, 1, 2]).item() / 2, rel=1e-5)
+        score_heads(clf, data, "ablation", mask=mask, metric="chrf", cache=False)
