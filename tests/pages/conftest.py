@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,18 @@ def studio_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def small_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a model of 3×4 heads, two checkpoints of it in ``steps``, and a translation model."""
+    from support import studio
+
+    folder = tmp_path_factory.mktemp("small")
+    for place, seed in (("model", 0), ("steps/step-1", 1), ("steps/step-2", 2)):
+        studio.make_model(folder / place, layers=3, heads=4, seed=seed)
+    studio.make_data(folder / "data", rows=60)
+    return studio.make_translation(folder)
+
+
 @pytest.fixture
 def address(studio_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The query parameters that lead to the studio's model and data."""
@@ -37,6 +50,21 @@ def address(studio_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, s
     monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
     monkeypatch.setenv("HEADVIZ_WARM", "0")
     return studio.address(studio_folder)
+
+
+@pytest.fixture
+def small(small_folder: Path, address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The address of the small model and its data."""
+    monkeypatch.setenv("HEADVIZ_ROOTS", f"{small_folder}:{os.environ['HEADVIZ_ROOTS']}")
+    return {"model": str(small_folder / "model"), "data": str(small_folder / "data"), "device": "cpu"}
+
+
+@pytest.fixture
+def translator(small: dict[str, str], small_folder: Path) -> dict[str, str]:
+    """The address of the translation model and its data."""
+    nothing = dict.fromkeys(("columns", "label", "groups"), "")
+    place = {"model": str(small_folder / "translator"), "data": str(small_folder / "pairs")}
+    return {**place, "task": "custom-translation", "device": "cpu", **nothing}
 
 
 @pytest.fixture
@@ -58,6 +86,22 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
         return switch(app, page).run()
 
     return run
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """The grids that a page draws, by key."""
+    from headviz.ui.shell import show
+
+    grids: dict[str, dict[str, Any]] = {}
+    real = show.head_grid
+
+    def noted(key: str, present: Any, values: Any = None, **more: Any) -> None:
+        grids[key] = {"values": values, **more}
+        real(key, present, values, **more)
+
+    monkeypatch.setattr(show, "head_grid", noted)
+    return grids
 
 
 @pytest.fixture(autouse=True)

@@ -11,42 +11,30 @@ import pytest
 from headviz.analyses import grading
 from headviz.ui.shell import view as addresses
 from headviz.ui.shell.view import COST, View, by_grade, remember_grades
+from support import studio
+from support.graded import graded_as
+from support.page import texts
 
-USUAL = ("conductance-spearman", "taylor", "magnitude", "ablation", "random")  # what the small model is graded on
-
-
-@pytest.fixture
-def own(open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The address of a small model and data that it knows everything of. After ``open_page``, which has another."""
-    from support import studio
-
-    monkeypatch.setenv("HEADVIZ_ROOTS", str(tmp_path))
-    monkeypatch.setattr(grading, "SEEDS", 3)
-    monkeypatch.setattr(grading, "SCORES", {name: grading.SCORES[name] for name in USUAL})
-    monkeypatch.setattr(addresses, "_grades", {})
-    studio.make_model(tmp_path / "model", layers=3, heads=4)
-    studio.make_data(tmp_path / "data", rows=60)
-    folder = studio.answered(tmp_path / "model", tmp_path / "data")
-    return {"model": str(tmp_path / "model"), "data": str(folder), "device": "cpu", "limit": "45", "samples": "24"}
-
-
-def said(app: Any) -> str:
-    return " ".join(str(m.value).replace("\\", "") for kind in ("markdown", "caption") for m in app.get(kind))
+USUAL = ("taylor", "magnitude", "ablation", "random")  # what the small model is graded on
 
 
 @pytest.mark.slow
 def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
-    open_page: Callable[..., Any], own: dict[str, str]
+    open_page: Callable[..., Any], small: dict[str, str], small_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(grading, "SEEDS", 3)
+    monkeypatch.setattr(grading, "SCORES", {name: grading.SCORES[name] for name in USUAL})
+    monkeypatch.setattr(addresses, "_grades", {})
+    known = studio.answered(small_folder / "model", small_folder / "data")  # the model answers all of it right
+    own = {**small, "data": str(known), "limit": "45", "samples": "12"}
     app = open_page("scores", **own, side="board", score="taylor")
-    next(b for b in app.button if b.key == "compute_fine-tuned_taylor").click()
-    app.run()
-    assert "It has not been measured on this model" in said(app)
-    app = next(b for b in app.button if b.key == "grade_here").click().run()
+    app.button(key="compute_fine-tuned_taylor").click().run()
+    assert "It has not been measured on this model" in texts(app)
+    app.button(key="grade_here").click().run()
     assert not app.exception
     (found,) = addresses._grades.values()
     assert {g.score for g in found} == set(USUAL)
-    assert "Measured here on" in said(app)
+    assert "Measured here on" in texts(app)
     assert not [b for b in app.button if b.key == "grade_here"]
     app.run()
     choice = next(s for s in app.selectbox if s.label == "Score")
@@ -57,8 +45,6 @@ def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
 
 
 def test_a_best_that_is_no_better_than_chance_orders_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from support.graded import graded_as
-
     monkeypatch.setattr(addresses, "_grades", {})
     view = View(model="another")
     assert view.order == COST

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 
 from headviz.errors import UserError
 from headviz.extras.distillation.job import make
-from headviz.extras.distillation.pages.results import learning_curves
+from headviz.extras.distillation.pages import results as distil
+from support.page import texts
 
 PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
 
@@ -51,60 +51,27 @@ def view_of(*pieces: tuple[str, int, float]) -> Any:
 
 
 def test_a_runs_steps_become_curves_with_intervals() -> None:
-    from headviz.extras.distillation.pages import results as distil
-
     found = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82)))
     assert [s["init"] for s in found["students"]] == ["random", "copy"]
     assert found["students"][0]["metrics"]["accuracy"] == pytest.approx(0.55)
     assert found["students"][1]["curve"][-1]["interval_low"]["accuracy"] < 0.8
-    said = distil.finding(found, "accuracy")
-    assert said == (
-        "After 4 training steps it is not clear whether a start from the teacher helps: the intervals overlap "
-        "(accuracy 0.81 from copied weights, 0.55 from random weights)."
-    )
+    assert "not clear whether a start from the teacher helps" in distil.finding(found, "accuracy")
     close = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.501), ("copy", 1, 0.801)))
-    assert distil.finding(close, "accuracy").startswith("After 4 training steps a start from the teacher helps")
-    fig = learning_curves(found["students"], 0.9, "accuracy")
+    assert "a start from the teacher helps" in distil.finding(close, "accuracy")
+    fig = distil.learning_curves(found["students"], 0.9, "accuracy")
     assert [t.name for t in fig.data if t.name] == ["random weights", "copied weights", "teacher"]
     assert sum(t.fill == "toself" for t in fig.data) == 2
-
-
-@pytest.mark.slow
-def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
-    app = open_page("runs", new="distill")
-    assert not app.exception
-    assert not any(b.key == "distil_start" for b in app.button)
-    assert any("Choose what to remove" in str(i.value) for i in app.info)
-    layers = next(m for m in app.button_group if m.key == "w_layers")
-    layers.set_value(["3"]).run()
-    assert not app.exception
-    assert next(b for b in app.button if b.key == "distil_start").disabled
-    next(b for b in app.button if b.key == "distil_plan").click().run()
-    for _ in range(100):  # the teacher loads and a few updates are timed
-        if not next(b for b in app.button if b.key == "distil_start").disabled:
-            break
-        time.sleep(0.2)
-        app.run()
-    assert any("of training on this machine" in str(m.value) for m in app.markdown)
-    assert any(
-        "Removes layer 3; trains 6 students of 300 steps each" in str(c.value).replace("\\", "") for c in app.caption
-    )
 
 
 def test_what_to_remove_is_in_the_address(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page("runs", new="distill", layers="3,5,99", ffn="7")
     assert not app.exception
-    assert any("Whole layers: '99' does not exist here and is left out" in _plain(w) for w in app.warning)
-    assert any("Removes layers 3, 5 and ffn 7;" in _plain(c) for c in app.caption)
+    assert "'99' does not exist here" in texts(app)
+    assert "Removes layers 3, 5 and ffn 7;" in texts(app)
     next(m for m in app.button_group if m.key == "w_layers").set_value(["5", "1"]).run()
     assert not app.exception
     assert (app.query_params["layers"], app.query_params["ffn"]) in ((["5,1"], ["7"]), ("5,1", "7"))
-
-
-def _plain(element: Any) -> str:
-    return str(element.value).replace("\\", "")
 
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
@@ -138,7 +105,7 @@ def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeyp
     assert not app.exception
     assert not app.error
     assert next(b for b in app.button if b.key == "distil_plan")
-    assert any("Removes attention; trains 6 students" in str(c.value).replace("\\", "") for c in app.caption)
+    assert "Removes attention; trains 6 students" in texts(app)
     assert not [b for b in app.button_group if b.key == "w_layers"]
 
 
@@ -147,5 +114,5 @@ def test_other_pages_say_what_a_recurrent_translator_lacks(open_page, tmp_path, 
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page(page, model=recurrent(tmp_path), task="demo-translation", label="")
     assert not app.exception
-    (error,) = app.error
-    assert "no attention heads to look into, to mask or to remove. It can be" in str(error.value).replace("\\", "")
+    assert len(app.error) == 1
+    assert "no attention heads to look into" in texts(app)

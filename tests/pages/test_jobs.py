@@ -17,12 +17,12 @@ from headviz.ui.shell.frame import PAGES
 from support import job_folders
 from support.command import call
 from support.marks import some_in_ci
+from support.page import texts
 
 OFF = "fb7"  # of 3×4: two heads off
 STATES = [{}, {"mask": OFF, "head": "1.2"}, {"a": "the dog sleeps .", "b": "no cat", "mask": OFF, "tokens": "1"}]
 JOBS = ["labels", "rank", "tokens", "span", "vector"]
 HERE = [(job, name) for job in JOBS for name, a in ANALYSES.items() if a.fits(ANSWERS[job])]
-each_job = pytest.mark.parametrize("job", JOBS)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def own(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch, job: str) -> dict[str, str]:
     monkeypatch.setenv("HEADVIZ_ROOTS", str(places[job]))
     return job_folders.address(job, places[job])
-
-
-def texts(app: Any) -> str:
-    kinds = ("title", "markdown", "caption", "error", "warning", "info", "success", "subheader")
-    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind))
 
 
 SEEN = ["masklab", "compare", "head", "data"]  # these pages show answers
@@ -70,7 +65,7 @@ def test_the_mask_lab_names_labels_that_changed(open_page: Callable[..., Any], o
     app = open_page("masklab", **own, mask="000")
     assert not app.exception
     assert any("micro" in metric.label for metric in app.metric)
-    assert re.search(r"Examples with changed labels: \d+ now worse, \d+ now better", texts(app).replace("\\", ""))
+    assert re.search(r"Examples with changed labels: \d+ now worse, \d+ now better", texts(app))
 
 
 @pytest.mark.parametrize(("job", "titles"), [("tokens", ["tag", "words"]), ("labels", ["label", "examples"])])
@@ -92,7 +87,7 @@ def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., An
     values = clf.answer.values(clf.logits(clf.collate(clf.encode([text]))).numpy())[0]
     app = open_page("compare", **own, a=text, mask=OFF)
     for name, share in clf.answer.shares(values, clf.labels):
-        assert f"{name} {share:.3f}" in texts(app).replace("\\", "")
+        assert f"{name} {share:.3f}" in texts(app)
 
 
 @pytest.mark.parametrize("job", ["tokens"])
@@ -103,13 +98,13 @@ def test_explanations_name_a_refusal_once(open_page: Callable[..., Any], own: di
     assert refused[0].startswith("attention rollout, value")
 
 
-RUN = ["interactions", "redundant", "by-slice", "all-but-one"]
-FURTHER = [(j, n) for j, n in HERE if j == "tokens" or n in ("ablation", "by-slice")]
+OTHERS = sorted({name for _, name in HERE} - {"ablation", "by-slice", "runtimes", "speed"})
+ONE_EACH = [next((j, n) for j in (JOBS * 2)[i % len(JOBS) :] if (j, n) in HERE) for i, n in enumerate(OTHERS)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("job", "name"), some_in_ci(HERE, [("labels", n) for n in RUN] + [("rank", n) for n in RUN[:2]], FURTHER)
+    ("job", "name"), some_in_ci(HERE, [], ONE_EACH + [(j, n) for j, n in HERE if n in ("ablation", "by-slice")])
 )
 def test_every_analysis_runs(own: dict[str, str], name: str, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = ANALYSES[name]
@@ -128,7 +123,7 @@ def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict
     app = open_page("masklab", **own, mask="000")
     labels = [metric.label.replace("\\", "").replace("\u200b", "") for metric in app.metric]
     assert {"nDCG@10", "a random order"} <= set(labels)
-    assert re.search(r"Relevant passages that moved: \d+ down, \d+ up", texts(app).replace("\\", ""))
+    assert re.search(r"Relevant passages that moved: \d+ down, \d+ up", texts(app))
     app = open_page("compare", **own, mask="f00")
     assert any("passage" in frame.value.columns and "relevance" in frame.value.columns for frame in app.dataframe)
     assert any(box.label == "Passage of this query" and len(box.options) == 4 for box in app.selectbox)
@@ -141,14 +136,14 @@ def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict
 def test_a_number_is_compared_with_what_stands_first(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     app = open_page("compare", **own, mask=OFF, first="mask", other="all")
     assert not app.exception
-    (said,) = re.findall(r"against (.*)", texts(app).replace("\\", ""))
+    (said,) = re.findall(r"against (.*)", texts(app))
     assert said == "current mask (2 off)"
 
 
 @pytest.mark.parametrize("job", ["rank"])
 def test_one_click_reads_one_output_in_another_way(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     app = open_page("data", **own)
-    assert "Job: rank" in texts(app).replace("\\", "")
+    assert "Job: rank" in texts(app)
     app = app.button(key="other_job").click().run()
     assert not app.exception
-    assert "You named the job: number" in texts(app).replace("\\", "")
+    assert "You named the job: number" in texts(app)

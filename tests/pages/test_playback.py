@@ -9,8 +9,7 @@ import pytest
 
 from headviz.heads import HeadMask
 from headviz.ui.pages.runs import playback
-
-DEMO = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": "", "limit": "20"}
+from support.page import DEMO
 
 
 def test_a_text_breaks_where_its_answer_is_lost_for_good() -> None:
@@ -40,7 +39,7 @@ def test_a_recorded_run_plays_its_steps_and_ones_own_text(
 
     monkeypatch.setattr(playback, "component", noted)
     own = {"a": "The dog is not sleeping.", "b": "The dog is sleeping."}
-    app = open_page("runs", **DEMO, **own)
+    app = open_page("runs", **DEMO, **own, limit="20")
     app.session_state["playback_box"] = True
     app.run()
     assert not app.exception
@@ -57,19 +56,3 @@ def test_a_recorded_run_plays_its_steps_and_ones_own_text(
         assert answer["share"] == f"{float(chances.max()):.2f}"
         assert answer["name"] in (clf.labels[int(chances.argmax())], "not sure")
     assert text["breaks"] is not None
-
-
-def test_a_film_without_answers_says_nothing_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contextlib import nullcontext
-    from types import SimpleNamespace
-
-    said: list[str] = []
-    view: Any = SimpleNamespace(steps=[{"seed": 0}])
-    monkeypatch.setattr(playback.st, "expander", lambda *_, **__: nullcontext(SimpleNamespace(open=True)))
-    monkeypatch.setattr(playback.st, "caption", said.append)
-    monkeypatch.setattr(playback, "component", lambda name: lambda **_: None)
-    for texts in ([], [{"text": "a dog"}]):
-        film = {"texts": texts}
-        monkeypatch.setattr(playback, "_film", lambda view, steps, film=film: film)
-        playback.section(view)
-        assert len(said) == len(texts)

@@ -49,7 +49,7 @@ class Hub:
 
 
 @pytest.fixture
-def hub(studio_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(small_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A dashboard's process, and what it asks of the hub."""
     import pyarrow
     from pyarrow import parquet
@@ -57,7 +57,7 @@ def hub(studio_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     columns = {"sentence1": ["a b c"] * 12, "sentence2": ["b c"] * 12, "label": [0, 1] * 6, "idx": list(range(12))}
     for split in ("train", "dev"):
         parquet.write_table(pyarrow.table(columns), tmp_path / split)
-    made = Hub(studio_folder / "model", tmp_path)
+    made = Hub(small_folder / "model", tmp_path)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", made.snapshot)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", made.file)
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", made.cached)
@@ -83,15 +83,13 @@ def press(app: Any) -> Any:
     return next(b for b in app.button if b.label.replace("\\", "") in offers(app)).click().run()
 
 
+TASK = {"task": "mrpc", "data": "", "columns": "", "label": "", "groups": ""}
 LINKS = [
     ("scores", {"model": "someone/x"}, "someone/x"),
-    ("compare", {"model": "someone/x"}, "someone/x"),
-    ("data", {"model": "someone/x"}, "someone/x"),
     ("masklab", {"model": "someone/x", "revision": "v2"}, "someone/x at revision v2"),
     ("compare", {"other": "someone/y"}, "someone/y"),
-    *((page, {"task": "mrpc", "data": "", "columns": "", "label": "", "groups": ""}, f"MRPC ({GLUE})")
-      for page in ("masklab", "data")),
-]  # fmt: skip
+    ("data", TASK, f"MRPC ({GLUE})"),
+]
 
 
 @pytest.mark.slow
@@ -116,7 +114,7 @@ def test_a_link_fetches_nothing_before_the_press(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("link", [{"model": "someone/x"}, {"task": "mrpc", "data": "", "columns": "", "label": ""}])
+@pytest.mark.parametrize("link", [{"model": "someone/x"}, TASK])
 def test_what_is_in_the_local_cache_opens_by_link(
     link: dict[str, str], open_page: Callable[..., Any], hub: Hub
 ) -> None:
@@ -141,9 +139,11 @@ def test_a_press_without_a_network_is_answered_in_one_line(open_page: Callable[.
 
 
 @pytest.mark.slow
-def test_a_base_model_of_a_link_is_not_fetched_for_a_job(open_page: Callable[..., Any], hub: Hub) -> None:
+def test_a_base_model_of_a_link_is_not_fetched_for_a_job(
+    open_page: Callable[..., Any], small: dict[str, str], hub: Hub
+) -> None:
     """The computation is asked for by a press; what it needs is named by another."""
-    app = open_page("scores", base="someone/base", weights="pre-trained")
+    app = open_page("scores", **small, base="someone/base", weights="pre-trained", score="magnitude")
     for button in [b for b in app.button if b.label.startswith("Compute")]:
         app = button.click().run()
     assert hub.asked == []
@@ -157,7 +157,7 @@ def test_what_the_command_line_named_needs_no_press(
     open_page: Callable[..., Any], hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait_for_press({"someone/x", "task mrpc"})
-    app = open_page("masklab", model="someone/x", task="mrpc", data="", columns="", label="", groups="")
+    app = open_page("masklab", model="someone/x", **TASK)
     assert offers(app) == []
     assert {name for name, _ in hub.asked} == {"someone/x", GLUE}
     assert offers(open_page("masklab", model="someone/x", revision="other")) != []

@@ -16,34 +16,21 @@ from headviz.answers import ANSWERS
 from headviz.cli import main
 from headviz.heads import HeadId, HeadMask
 from headviz.storage.exchange import restored
+from support.page import DEMO, texts
+from support.recorded_runs import press
 
-LAYERS, HEADS = SHAPE = (3, 4)
+SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
 NAMES = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["class"])]
-
-
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from support import studio
-
-    folder = tmp_path_factory.mktemp("small")
-    for place, seed in (("model", 0), ("steps/step-1", 1), ("steps/step-2", 2)):
-        studio.make_model(folder / place, layers=LAYERS, heads=HEADS, seed=seed)
-    studio.make_data(folder / "data", rows=60)
-    return folder
-
-
 @pytest.fixture
-def view(small: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def view(small: dict[str, str], small_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """An address, and a folder of its own for what commands write."""
-    monkeypatch.setenv("HEADVIZ_ROOTS", str(small))
     home.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(home)
-    here = {"model": str(small / "model"), "data": str(small / "data"), "device": "cpu", "limit": "45", "seed": "3"}
-    return {**here, "base": str(small / "steps"), "mask": OFF.hex}
+    return {**small, "limit": "45", "seed": "3", "base": str(small_folder / "steps"), "mask": OFF.hex}
 
 
 def printed(app: Any) -> tuple[str, str]:
@@ -53,13 +40,13 @@ def printed(app: Any) -> tuple[str, str]:
     return python, command
 
 
-def ran(command: str, capsys: pytest.CaptureFixture[str]) -> Any:
+def ran(command: str, capsys: Capture) -> Any:
     capsys.readouterr()
     assert main([*shlex.split(command.replace("\\\n", " "))[1:], "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def executed(python: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+def executed(python: str, capsys: Capture) -> tuple[dict[str, Any], str]:
     """The names that the code makes, and what it prints."""
     capsys.readouterr()
     names: dict[str, Any] = {}
@@ -67,24 +54,13 @@ def executed(python: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str,
     return names, capsys.readouterr().out
 
 
-def texts(app: Any) -> str:
-    kinds = ("markdown", "caption", "info", "warning")
-    return " ".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
-
-
-def press(app: Any, key: str) -> Any:
-    return next(b for b in app.button if b.key == key).click().run()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_analyses(
-    open_page: Callable[..., Any], view: dict[str, str], name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_analyses(open_page: Callable[..., Any], view: dict[str, str], name: str, capsys: Capture) -> None:
     shape = SHAPE
     if name == "cross-dataset":  # the small data have one dev set
         shape = (12, 12)
-        view = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": "", "limit": "12"}
+        view = {**DEMO, "limit": "4"}
     app = press(open_page("analyses", **view, analysis=name), f"run_{name}")
     python, command = printed(app)
     theirs = ran(command, capsys)
@@ -102,7 +78,7 @@ def without_seconds(found: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     app = press(
         open_page("scores", **view, score="taylor", samples="24", head="1.2", beside="magnitude"),
         "compute_fine-tuned_taylor",
@@ -118,7 +94,7 @@ def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pyte
 
 
 @pytest.mark.slow
-def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     from headviz.ui.pages.head import verdict
 
     app = open_page("head", **view, head="1.2")
@@ -130,7 +106,7 @@ def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytes
 
 
 @pytest.mark.slow
-def test_masklab(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_masklab(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     app = open_page("masklab", **view)
     python, command = printed(app)
     shown = {m.label: m.value for m in app.metric}["accuracy"].replace("\\", "")
@@ -138,7 +114,7 @@ def test_masklab(open_page: Callable[..., Any], view: dict[str, str], capsys: py
     assert f"{eval(executed(python, capsys)[1], {'nan': None})['accuracy']:.3f}" == shown
 
 
-def test_compare(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     app = open_page("compare", **view, a="the cat sleeps", b="a cat sleeps")
     python, command = printed(app)
     assert "clf.labels" in python
@@ -176,7 +152,7 @@ def test_explanations(open_page: Callable[..., Any], view: dict[str, str], capsy
     assert list(table["deletion"]) == [theirs["areas"][m]["deletion"] for m in theirs["methods"]]
 
 
-def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     app = open_page("data", **view)
     python, command = printed(app)
     assert f"{ran(command, capsys)['n']} examples" in texts(app) + " ".join(str(s.value) for s in app.subheader)
@@ -184,7 +160,7 @@ def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: pytes
 
 
 @pytest.mark.slow
-def test_distil(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_distil(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
     from headviz.extras.distillation.pages.results import finding
 
     app = open_page("runs", **view, new="distill")
@@ -203,7 +179,7 @@ def test_runs(
     open_page: Callable[..., Any],
     view: dict[str, str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The command of a first run, and the command that the page prints for that run."""

@@ -13,37 +13,26 @@ import pytest
 from headviz.demo import DATA
 from headviz.ui.pages.runs import listing
 from headviz.ui.shell import recorded
-
-DEMO = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": ""}
-
-
-def said(app: Any) -> str:
-    kinds = ("title", "markdown", "caption", "error", "warning", "info", "subheader", "code")
-    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
+from support.page import DEMO, texts
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
-    shown = said(open_page("runs", **DEMO))
+    shown = texts(open_page("runs", **DEMO))
     assert "Recorded on" in shown
     assert "headviz run start --model demo" in shown
     assert "of the heads can go" in shown
+    # of one's own model it would be wrong
+    other = r"This run is of the demo. The open model, [\w/]+, has no part in its figures."
+    assert "This run is of" not in shown
+    assert re.search(other, texts(open_page("runs")))
     (distilled,) = (run.record.id for run in recorded.views() if run.record.kind == "distill")
     app = open_page("runs", **DEMO, run=distilled)
     assert not app.exception
-    shown = said(app)
+    shown = texts(app)
     assert "headviz distill --model demo" in shown
     assert "a start from the teacher" in shown
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("home", "recorded_runs")
-def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
-    """Under the name of one's own model stood "Up to 50 % of the heads can go": the demo's."""
-    other = r"This run is of the demo. The open model, [\w/]+, has no part in its figures."
-    assert re.search(other, said(open_page("runs")))
-    assert "This run is of" not in said(open_page("runs", **DEMO))
 
 
 @pytest.mark.slow
@@ -54,7 +43,7 @@ def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> N
             app = open_page("runs", **DEMO, run=one.record.id)
             assert not app.exception
             assert not list(app.error)
-            assert "Recorded on" in said(app)
+            assert "Recorded on" in texts(app)
             assert not [b for b in app.button if b.label in ("Resume", "Cancel")]
 
 
@@ -92,7 +81,7 @@ def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None
 def test_an_analysis_that_is_recorded_needs_no_click(open_page: Callable[..., Any]) -> None:
     app = open_page("analyses", **DEMO, analysis="redundant")
     assert not app.exception
-    shown = said(app)
+    shown = texts(app)
     assert "Recorded on" in shown
     assert "headviz analyse redundant --model demo" in shown
     assert [b.label for b in app.button if b.key == "run_redundant"] == ["Run it here"]

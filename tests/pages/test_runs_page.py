@@ -14,7 +14,7 @@ from headviz.heads import HeadMask
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
-from support.marks import all_in_ci
+from support.page import DEMO
 from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab
 
 
@@ -28,13 +28,10 @@ def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(open_page: C
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["queued", "running", "cancelled", "failed", "lost", "done"])
-@pytest.mark.parametrize("linked", all_in_ci([False, True], [True]), ids=["cold", "by link"])
-def test_every_state_is_drawn(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, linked: bool
-) -> None:
+def test_every_state_is_drawn(open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str) -> None:
     pieces = {"queued": 0, "running": 4, "failed": 4, "cancelled": 2}.get(state)
     run = runs.put(state, "prune", pruning(studio_folder), pieces)
-    app = open_page("runs", **({"run": run} if linked else {}))
+    app = open_page("runs", run=run)
     assert not app.exception
     text = said(app)
     assert not [e for e in app.error if "failed here" in str(e.value)]
@@ -48,21 +45,6 @@ def test_every_state_is_drawn(
     if state == "done":
         assert "heads" in text
         assert button(app, "run_open") is not None
-
-
-@pytest.mark.slow
-def test_cancel_acts_and_others_may_only_look(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
-    mine = runs.put("queued", "prune", pruning(studio_folder))
-    theirs = runs.put("queued", "prune", pruning(studio_folder), owner="another")
-    app = open_page("runs", run=theirs)
-    assert button(app, "run_cancel").disabled
-    app = open_page("runs", run=mine)
-    button(app, "run_cancel").click().run()
-    assert Registry().get(mine).state == "cancelled"
-    assert button(app, "run_resume") is not None
-    app = open_page("runs", run=mine)
-    button(app, "run_resume").click().run()
-    assert Registry().get(mine).state == "queued"
 
 
 def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
@@ -81,25 +63,25 @@ def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
 
 @pytest.mark.slow
 def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+    open_page: Callable[..., Any], small: dict[str, str], small_folder: Path, runs: Runs
 ) -> None:
-    run = runs.put("done", "prune", pruning(studio_folder))
-    app = open_page("runs", run=run, step="1", model="demo", task="demo", data="", columns="", label="", groups="")
+    run = runs.put("done", "prune", pruning(small_folder))
+    app = open_page("runs", run=run, step="1", **DEMO)
     mask = next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1)
     button(app, "run_open").click().run()
     assert not app.exception
     assert "Mask lab" in [t.value for t in app.title]
     view = app.session_state["headviz"].view
-    assert (view.model, view.task, view.mask) == (str(studio_folder / "model"), "custom", mask)
+    assert (view.model, view.task, view.mask) == (str(small_folder / "model"), "custom", mask)
 
 
-def retraining(studio_folder: Path, **changes: Any) -> dict[str, Any]:
+def retraining(small_folder: Path, **changes: Any) -> dict[str, Any]:
     """Two steps of networks trained anew, for a few updates."""
     train = {"epochs": 1.0, "batch": 8, "learning_rate": 1e-3}
     return pruning(
-        studio_folder,
+        small_folder,
         algorithm="one-shot-isp",
-        base=str(studio_folder / "model"),
+        base=str(small_folder / "model"),
         finetune=train,
         train_limit=16,
         sparsities=[0.25, 0.5],
@@ -109,11 +91,15 @@ def retraining(studio_folder: Path, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    open_page: Callable[..., Any],
+    small: dict[str, str],
+    small_folder: Path,
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = runs.put("done", "prune", retraining(studio_folder))
-    monkeypatch.setenv("HEADVIZ_ROOTS", f"{studio_folder}:{RunFiles(run).folder}")
-    app = open_page("runs", run=run, step="1")
+    run = runs.put("done", "prune", retraining(small_folder))
+    monkeypatch.setenv("HEADVIZ_ROOTS", f"{small_folder}:{RunFiles(run).folder}")
+    app = open_page("runs", **small, run=run, step="1")
     assert not app.exception
     assert "the full θ0 retrained alike reaches" in said(app)
     table = next(d.value for d in app.dataframe if "model" in d.value.columns)
@@ -123,7 +109,7 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     assert button(app, "run_open_model") is None
     assert "θ*" in button(app, "run_open").label
     assert "This step's own model was not kept" in said(app)
-    app = open_page("runs", run=run, step="2")
+    app = open_page("runs", **small, run=run, step="2")
     folder = RunFiles(run).results / "models" / "seed0-step2"
     button(app, "run_open_model").click().run()
     assert not app.exception
@@ -134,11 +120,11 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
 
 @pytest.mark.slow
 def test_one_example_is_followed_through_the_steps(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+    open_page: Callable[..., Any], small: dict[str, str], small_folder: Path, runs: Runs
 ) -> None:
-    run = runs.put("done", "prune", pruning(studio_folder))
-    gone = HeadMask.from_hex(next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1), 12, 12).off[0]
-    app = tab(open_page("runs", run=run, head=gone.dotted), "One example")
+    run = runs.put("done", "prune", pruning(small_folder))
+    gone = HeadMask.from_hex(next(s["mask"] for s in Registry().steps(run) if s.get("step") == 1), 3, 4).off[0]
+    app = tab(open_page("runs", **small, run=run, head=gone.dotted), "One example")
     assert not app.exception
     press(app, "run_load", run_tabs="One example")
     assert not app.exception
@@ -193,22 +179,6 @@ def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch
             target(text)
 
 
-def test_a_run_is_planned_before_it_can_be_started(
-    open_page: Callable[..., Any], studio_folder: Path, home: Path
-) -> None:
-    app = open_page("runs", score="magnitude", limit="24")
-    next(n for n in app.number_input if n.key == "new_samples").set_value(12).run()
-    next(s for s in app.selectbox if str(s.key).endswith("_filter")).set_value("none").run()
-    press(app, "new_plan", new_box=True)
-    assert not app.exception
-    assert "9 steps, 1 scoring, no training, 10 evaluations" in said(app)
-    press(app, "new_start", new_box=True)
-    assert not app.exception
-    (record,) = Registry().records()
-    assert (record.kind, record.owner, record.spec["score"], record.state) == ("prune", ME, "magnitude", "queued")
-    assert record.id in str(app.session_state["headviz"].view.run)
-
-
 @pytest.mark.slow
 def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     open_page: Callable[..., Any], studio_folder: Path, home: Path
@@ -240,11 +210,11 @@ def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
 
 @pytest.mark.slow
 def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+    open_page: Callable[..., Any], small: dict[str, str], small_folder: Path, runs: Runs
 ) -> None:
-    parent, ids = put_sweep(runs, studio_folder)
-    ids.append(runs.put("queued", "prune", pruning(studio_folder), parent=parent))
-    app = open_page("runs", run=parent)
+    parent, ids = put_sweep(runs, small_folder)
+    ids.append(runs.put("queued", "prune", pruning(small_folder), parent=parent))
+    app = open_page("runs", **small, run=parent)
     assert not app.exception
     assert "reaches the highest" in said(app)
     table = next(d for d in app.dataframe if "missing" in d.value.columns)
@@ -270,18 +240,18 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
 
 @pytest.mark.slow
 def test_a_score_run_opens_on_heads_with_its_own_numbers(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+    open_page: Callable[..., Any], small: dict[str, str], small_folder: Path, runs: Runs
 ) -> None:
     from headviz.ui.parts import scoring
 
     scoring._sizes.clear()  # other tests' tables of more examples
-    run = runs.put("done", *kinds(studio_folder)["score"])
+    run = runs.put("done", *kinds(small_folder)["score"])
     outcome = RunFiles(run).read_json(RunFiles(run).outcome)
-    app = press(open_page("runs", run=run, model="demo", task="demo", data="", columns="", label=""), "run_heads")
+    app = press(open_page("runs", run=run, **DEMO), "run_heads")
     assert not app.exception
     assert "Scores" in [t.value for t in app.title]
     view = app.session_state["headviz"].view
-    assert (view.model, view.score, view.samples) == (str(studio_folder / "model"), "fisher", 12)
+    assert (view.model, view.score, view.samples) == (str(small_folder / "model"), "fisher", 12)
     found = scoring.scores(view)
     assert found is not None
     np.testing.assert_array_equal(found.values, np.array(outcome["values"], float))
@@ -290,10 +260,14 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
 
 @pytest.mark.slow
 def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    open_page: Callable[..., Any],
+    small: dict[str, str],
+    small_folder: Path,
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = runs.put("done", *kinds(studio_folder)["ablation"])
-    app = open_page("runs", run=run, limit="12")
+    run = runs.put("done", *kinds(small_folder)["ablation"])
+    app = open_page("runs", **small, run=run, limit="12")
     table = next(d.value for d in app.dataframe if "cost [95 %]" in d.value.columns)
     monkeypatch.setattr("headviz.analyses.ablation.ablate", None)  # would fail
     app = press(app, "run_analyses")
@@ -302,9 +276,6 @@ def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
     assert not list(app.error), [e.value for e in app.error]
     shown = next(d.value for d in app.dataframe if "cost [95 %]" in d.value.columns)
     assert shown.equals(table)
-
-
-# ---- fine-tuning
 
 
 @pytest.mark.slow
@@ -335,29 +306,12 @@ def test_a_fine_tuning_is_checked_started_and_opened(
     assert (view.model, view.base) == (str(RunFiles(record.id).results / "model"), base)
 
 
-# ---- sentences and small decisions
-
-
-def step(share: float, value: float, delta: float, low: float, high: float, mask: str = "f") -> dict[str, Any]:
-    change = {"delta": delta, "low": low, "high": high, "p": 0.5}
-    return {
-        "step": round(share * 4),
-        "sparsity": share,
-        "mask": mask,
-        "metrics": {"accuracy": value},
-        "against": "given",
-        "change": {"accuracy": change},
-    }
-
-
 def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
     from headviz.ui.pages.runs.steps import survival
 
     full = HeadMask.full(1, 4)
-    steps = [
-        step(0.25, 0, 0, 0, 0, full.without([(0, 0)]).hex),
-        step(0.5, 0, 0, 0, 0, full.without([(0, 0), (0, 2)]).hex),
-    ]
+    masks = ((0.25, full.without([(0, 0)])), (0.5, full.without([(0, 0), (0, 2)])))
+    steps = [{"step": i, "sparsity": share, "mask": mask.hex} for i, (share, mask) in enumerate(masks, 1)]
     np.testing.assert_array_equal(survival(steps, 1, 4), [[0, 0.5, 0.25, 0.5]])
 
 

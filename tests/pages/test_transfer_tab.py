@@ -26,23 +26,21 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def places(studio_folder: Path) -> list[dict[str, str]]:
+def places(small_folder: Path) -> list[dict[str, str]]:
     """Two models of one grid, each with data whose labels are its own answers, so that it has something to lose."""
     found = []
-    for name, seed in (("model", 0), ("other", 3)):
-        model = studio_folder / name
-        if not model.exists():
-            studio.make_model(model, seed=seed)
-        data = studio.answered(model, studio_folder / "data", f"answers-of-{name}")
+    for name in ("model", "steps/step-1"):
+        model = small_folder / name
+        data = studio.answered(model, small_folder / "data", f"answers-of-{model.name}")
         found.append({"model": str(model), "data": str(data)})
     return found
 
 
 @pytest.fixture
-def two(runs: Runs, studio_folder: Path, places: list[dict[str, str]]) -> tuple[str, str]:
+def two(runs: Runs, small: dict[str, str], small_folder: Path, places: list[dict[str, str]]) -> tuple[str, str]:
     """Finished runs of two models of one grid."""
     first, second = (
-        runs.put("done", "prune", pruning(studio_folder, **where), title=f"run of {Path(where['model']).name}")
+        runs.put("done", "prune", pruning(small_folder, **where), title=f"run of {Path(where['model']).name}")
         for where in places
     )
     return first, second
@@ -69,7 +67,7 @@ def test_masks_of_two_runs_on_both_models(
 ) -> None:
     app = measured(open_page, two)
     table = next(d.value for d in app.dataframe if "kept %" in d.value.columns)
-    masks = ["custom, model", "custom, other"]
+    masks = ["custom, model", "custom, step-1"]
     assert list(table["mask of"]) == [m for m in masks for _ in range(2)] + ["random masks"] * 2
     steps = [transfer.masks_of(look(run))[0.5] for run in two]
     columns = {"text_columns": "premise,hypothesis", "label_column": "label"}
@@ -77,7 +75,7 @@ def test_masks_of_two_runs_on_both_models(
         for j, where in enumerate(places):
             clf = headviz.load(where["model"], device="cpu")
             dev = headviz.load_task("custom", data=where["data"], limit=24, **columns)
-            expected = evaluate(clf, dev, HeadMask.from_hex(text, 12, 12)).metrics["accuracy"]
+            expected = evaluate(clf, dev, HeadMask.from_hex(text, 3, 4)).metrics["accuracy"]
             floor = max(np.bincount(dev.labels)) / 24
             row = table[(table["mask of"] == masks[i]) & (table["model of"] == masks[j])].iloc[0]
             assert row["value"] == pytest.approx(expected)
@@ -110,7 +108,7 @@ def test_masks_of_two_runs_on_both_models(
 
 
 def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
-    open_page: Open, two: tuple[str, str], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    open_page: Open, two: tuple[str, str], small_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views = [look(i) for i in two]
     planned = transfer.plan_of(views, 0.5, random=0)
@@ -118,7 +116,7 @@ def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
     changed = transfer.Planned(planned.spec, planned.own, dict.fromkeys(planned.digests, "0" * 64))
     with pytest.raises(headviz.errors.UserError, match="does not hold the weights"):
         transfer.measure(changed)
-    monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder / "data"))
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(small_folder / "data"))
     app = tab(open_page("runs", run=two[0]), "Transfer")
     app = choose(app, "transfer_runs", list(two))
     app = press(app, "transfer_run", run_tabs="Transfer")
@@ -142,12 +140,11 @@ def test_a_measurement_that_was_stopped_goes_on_with_its_cells(two: tuple[str, s
     assert (told[0], told[-1]) == ((3, 8), (8, 8))
 
 
-# ---- names and places, without models
-
-
-def test_a_sweep_offers_one_run_of_each_model(open_page: Open, runs: Runs, studio_folder: Path) -> None:
-    parent, ids = put_sweep(runs, studio_folder)
-    app = tab(open_page("runs", run=parent), "Transfer", "sweep_tabs")
+def test_a_sweep_offers_one_run_of_each_model(
+    open_page: Open, small: dict[str, str], runs: Runs, small_folder: Path
+) -> None:
+    parent, ids = put_sweep(runs, small_folder)
+    app = tab(open_page("runs", **small, run=parent), "Transfer", "sweep_tabs")
     assert not app.exception
     picked = next(m for m in app.multiselect if m.key == "transfer_runs")
     assert picked.value == ids[:1]

@@ -25,12 +25,9 @@ def test_where_classes_are_needed_a_translation_model_is_refused_in_words() -> N
     assert loaders.model(TRANSLATOR).classes is None
     with pytest.raises(ModelError, match="is a translation model and has no classes"):
         loaders.classifier(TRANSLATOR)
-
-
-def test_a_translation_model_beside_a_classifier_is_refused_in_words() -> None:
-    like = loaders.classifier(replace(View(), device="cpu"))
-    with pytest.raises(ModelError, match="has no classes"):
-        sides.other_model(replace(View(), device="cpu"), like, "demo-translation")
+    demo = replace(View(), device="cpu")
+    with pytest.raises(ModelError, match="has no classes"):  # beside a classifier
+        sides.other_model(demo, loaders.classifier(demo), "demo-translation")
 
 
 def test_a_link_in_an_allowed_folder_does_not_lead_out_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +76,11 @@ def test_a_model_is_called_by_the_title_of_the_run_that_made_it() -> None:
     Registry().add([record])
     folder = runs_home() / record.id / "results" / "model"
     assert loaders.model_title(str(folder)) == "minilm on mrpc, seed 0"
-    assert loaders.model_title(str(runs_home() / "ffffffff" / "model")) == "ffffffff"  # of a run that is gone
-    assert loaders.model_title("/models/minilm-mrpc/model") == "minilm-mrpc"
-    assert loaders.model_title("/models/minilm-mrpc/checkpoint-500") == "minilm-mrpc, checkpoint-500"
-    assert loaders.model_title("./minilm-mrpc/") == "minilm-mrpc"
-    assert loaders.model_title("demo") == "demo"
-    assert loaders.model_title("textattack/bert-base-uncased-MNLI") == "textattack/bert-base-uncased-MNLI"
+    titles = {
+        str(runs_home() / "ffffffff" / "model"): "ffffffff",  # of a run that is gone
+        "/models/minilm-mrpc/model": "minilm-mrpc",
+        "/models/minilm-mrpc/checkpoint-500": "minilm-mrpc, checkpoint-500",
+        "./minilm-mrpc/": "minilm-mrpc",
+        "textattack/bert-base-uncased-MNLI": "textattack/bert-base-uncased-MNLI",
+    }
+    assert {name: loaders.model_title(name) for name in titles} == titles

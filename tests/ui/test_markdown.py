@@ -142,18 +142,7 @@ class Walk:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in ESCAPES or name in NUMBERS:
             return True
-        if name in (
-            "join",
-            "removesuffix",
-            "capitalize",
-            "lower",
-            "upper",
-            "title",
-            "replace",
-            "get",
-            "format",
-            "strip",
-        ):
+        if name in "join removesuffix capitalize lower upper title replace get format strip".split():
             own = self.safe(node.func.value, seen) if isinstance(node.func, ast.Attribute) else True
             given = node.args[1:] if name == "get" else node.args  # a key is looked up, not shown
             return own and all(self.safe(a, seen) for a in given)
@@ -241,12 +230,12 @@ CARELESS = {
 }
 
 
-@pytest.mark.parametrize("name", CARELESS)
-def test_a_careless_line_is_found_in_a_page(name: str) -> None:
-    path = ROOT / "src/headviz" / name
-    text = path.read_text(encoding="utf-8") + f"\n\ndef careless(view, found, run):\n    {CARELESS[name]}\n"
-    (found,) = Walk(path, text).bare()
-    assert name in found
+def test_a_careless_line_is_found_in_a_page() -> None:
+    for name, line in CARELESS.items():
+        path = ROOT / "src/headviz" / name
+        text = path.read_text(encoding="utf-8") + f"\n\ndef careless(view, found, run):\n    {line}\n"
+        (found,) = Walk(path, text).bare()
+        assert name in found
 
 
 MARKDOWN = [

@@ -62,17 +62,8 @@ def test_three_keys_lead_to_any_target(seen: dict[str, object]) -> None:
     """The first letters of a name put it among the few that are shown; a head's number puts that head first."""
     code = SCRIPT.read_text(encoding="utf-8").replace("export default", "const unused =")
     targets = [{"name": name, "kind": kind, "go": to} for name, kind, to in palette.listed(View())]
-    asked = [
-        *(page.title[:3] for page in PAGES.values()),
-        "neg",
-        "tay",
-        "gates",
-        "mrp",
-        "gat dem",
-        "4.10",
-        "off 8.6",
-        "99.1",
-    ]
+    asked = [page.title[:3] for page in PAGES.values()]
+    asked += ["neg", "tay", "gates", "mrp", "gat dem", "4.10", "off 8.6", "99.1"]
     script = f"{code}\nconst data = {json.dumps({'targets': targets, 'rows': 12, 'heads': 12})};"
     script += (
         f"console.log(JSON.stringify({json.dumps(asked)}.map((q) => matching(data, q).slice(0, 9).map((t) => t.go))));"

@@ -38,20 +38,16 @@ def test_other_brackets_stay(text: str) -> None:
     assert on_page(text) == text
 
 
-def _drawn(tone: str) -> AppTest:
-    def page(tone: str) -> None:
+def test_a_refusal_is_drawn_escaped_and_in_its_tone() -> None:
+    def page() -> None:
         from headviz.errors import OptionError
         from headviz.ui.shell.messages import refused
 
-        refused(OptionError("Keep *one* head (--keep-per-layer 1, keep_per_layer=1)."), tone)  # type: ignore[arg-type]
+        for tone in ("error", "warning", "info"):
+            refused(OptionError("Keep *one* head (--keep-per-layer 1, keep_per_layer=1)."), tone)
 
-    return AppTest.from_function(page, args=(tone,)).run()
-
-
-@pytest.mark.parametrize("tone", ["error", "warning", "info"])
-def test_a_refusal_is_drawn_escaped_and_in_its_tone(tone: str) -> None:
-    (box,) = getattr(_drawn(tone), tone)
-    assert box.value == r"Keep \*one\* head\."
+    app = AppTest.from_function(page).run()
+    assert [one.value for one in (*app.error, *app.warning, *app.info)] == [r"Keep \*one\* head\."] * 3
 
 
 def _sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -83,17 +79,12 @@ def _messages() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_messages_name_options_in_brackets_alone() -> None:
-    named = [(where, text) for where, text in _messages() if FLAG.search(text)]
-    assert len(named) > 15
-    assert [f"{where}: {text[-80:]}" for where, text in named if FLAG.search(on_page(text))] == []
-
-
-@pytest.mark.slow
-def test_so_do_they_name_pythons_arguments() -> None:
-    named = [(where, text) for where, text in _messages() if ARGUMENT.search(text)]
-    assert len(named) > 15
-    assert [f"{where}: {text[-80:]}" for where, text in named if ARGUMENT.search(on_page(text))] == []
+def test_messages_name_flags_and_pythons_arguments_in_brackets_alone() -> None:
+    messages = list(_messages())
+    for spelling in (FLAG, ARGUMENT):
+        named = [(where, text) for where, text in messages if spelling.search(text)]
+        assert len(named) > 15
+        assert [f"{where}: {text[-80:]}" for where, text in named if spelling.search(on_page(text))] == []
 
 
 def test_an_option_named_bare_is_found() -> None:
@@ -105,7 +96,6 @@ def test_an_option_named_bare_is_found() -> None:
 
 def test_a_list_that_is_refused_is_shown_with_values_that_would_do() -> None:
     """Speeds must be above 1; the example was 0, 1, 2."""
-    from headviz.errors import OptionError
     from headviz.pruning.options import TARGETS
     from headviz.ui.shell.controls import _read
 

@@ -54,13 +54,8 @@ def test_signs_that_the_demo_does_not_know_are_named_with_what_to_type(demo: Any
     curly = Text("The dog didn’t sleep.", "The “dog” slept – for 50 %.")
     said = " ".join(texts.remarks(demo, curly))
     assert "does not know the signs ’ “ ” – %" in said
-    assert "Type a straight ' for ’, a straight \" for “ and ”, - for –." in said
+    assert "a straight ' for ’" in said
     assert "didn" not in said
-    (remark,) = texts.remarks(demo, Text("The dog didn’t sleep.", None))
-    assert "the sign ’, and its answer may change with it. Type a straight ' for ’." in remark
-    assert texts.remarks(demo, Text("The dog didn't sleep.", 'The "dog" (or cat) slept; it did well-known!')) == (
-        texts.remarks(demo, Text("well known", None))
-    )
     assert texts.remarks(demo, Text("The dog didn't sleep.", 'The "dog": it slept, (and it slept)!')) == []
 
 
@@ -69,9 +64,6 @@ def test_many_texts_get_the_remarks_of_one(demo: Any, clf: Any) -> None:
     said = texts.remarks_on_many(clf, lines, paired=True)
     assert said[0] == "Lines 2, 4 are longer than the model's 24 tokens; the rest was left out."
     assert texts.remarks_on_many(clf, {1: lines[1]}, paired=True) == texts.remarks(clf, Text(*lines[1]))
-    assert texts.remarks_on_many(clf, {i: (a, "") for i, (a, _) in lines.items()}, paired=False)[0].startswith(
-        "Line 2 is longer"
-    )
     (said_of_words,) = texts.remarks_on_many(
         demo, {1: ("A dog sleeps.", ""), 2: ("A blicket sleeps.", "")}, paired=False
     )

@@ -14,7 +14,6 @@ pytest.importorskip("streamlit")
 from headviz.errors import TaskError
 from headviz.tasks.readers import file_name
 from headviz.ui.pages import data
-from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders, uploads
 from headviz.ui.shell.view import View
 
@@ -122,31 +121,11 @@ def test_one_table_keeps_the_id_that_links_have() -> None:
     assert uploads.keep_upload(ROWS, "csv") == f"upload-{hashlib.sha256(b'csv' + ROWS).hexdigest()[:16]}"
 
 
-def test_what_a_single_table_lacks_is_said_with_its_name_and_without_the_servers_folders() -> None:
-    place = uploads.keep_upload(ROWS, "csv", "mine.csv")
-    with pytest.raises(TaskError) as caught:
-        loaders.train(view_of(place))
-    assert str(caught.value) == f"mine.csv {uploads.LACKS_TRAIN}"
-    (uploads.uploads()[place] / "dev.csv").unlink()
-    with pytest.raises(TaskError) as caught:
-        loaders.dataset(replace(view_of(place), limit=1))
-    assert str(caught.value) == f"mine.csv {uploads.LACKS_OTHER}"
-
-
 def test_a_cell_that_says_the_stored_name_is_left_as_it_is() -> None:
     place = uploads.keep_upload(b"text,label\na dog,dev.csv\na cat,\n", "csv", "mine.csv")
     assert loaders.dataset(view_of(uploads.keep_upload(ROWS, "csv", "mine.csv"))).origin == "file: mine.csv"
     with pytest.raises(TaskError, match=r"^mine\.csv has no column 'dev\.csv'"):
         loaders.dataset(replace(view_of(place), columns="dev.csv"))
-
-
-def test_scores_say_that_they_come_from_dev_and_from_how_few() -> None:
-    place = uploads.keep_upload(ROWS, "csv", "mine.csv")
-    data = loaders.dataset(view_of(place))
-    (where, few) = scoring.sample_notes(data, 64)
-    assert where == "drawn from dev, as there is no train split"
-    assert few.startswith("64 were asked for")
-    assert scoring.sample_notes(replace(data, split="train"), 2) == ()
 
 
 def test_uploads_are_private() -> None:
