@@ -24,11 +24,6 @@ SEED = int(os.environ.get("HEADVIZ_HOSTILE_SEED", "20"))
 LEAST = 100  # of each kind in two thousand
 
 
-def check(found: worker.Drawn) -> None:
-    print(f"{found.kinds.total()} cases in {found.seconds:.0f} s: {dict(found.kinds)}")
-    assert not found.findings, f"{len(found.findings)} findings:\n" + "\n".join(found.findings[:40])
-
-
 @pytest.mark.slow
 def test_a_small_draw(tmp_path: Path) -> None:
     place = Place(tmp_path)
@@ -50,20 +45,13 @@ def test_a_small_draw(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
-def test_the_full_draw(tmp_path: Path) -> None:
-    result = worker.draw(2000, SEED + 1, tmp_path)
-    assert set(result.kinds) == set(SHARES)
-    assert min(result.kinds.values()) >= LEAST
-    check(result)
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
 @pytest.mark.parametrize("part", range(4))
-def test_seven_thousand(part: int, tmp_path: Path) -> None:
-    check(worker.draw(1750, SEED + 2 + part, tmp_path))
+def test_the_full_draw(part: int, tmp_path: Path) -> None:
+    found = worker.draw(2000, SEED + 1 + part, tmp_path)
+    print(f"{found.kinds.total()} cases in {found.seconds:.0f} s: {dict(found.kinds)}")
+    assert set(found.kinds) == set(SHARES)
+    assert min(found.kinds.values()) >= LEAST
+    assert not found.findings, f"{len(found.findings)} findings:\n" + "\n".join(found.findings[:40])
 
 
 def test_a_case_that_ends_its_process_is_named(tmp_path: Path) -> None:
