@@ -199,13 +199,6 @@ def test_a_database_with_more_than_ours_is_not_opened(store, statement):
     assert again.get("maps:1") is not None
 
 
-def test_settings_of_a_foreign_database_do_not_apply(store):
-    store.put("maps:1", {"a": SMALL})
-    store.close()
-    sql(store, "UPDATE Settings SET value = 'nonsense' WHERE key = 'eviction_policy'")
-    assert Store(store.folder).get("maps:1") is not None
-
-
 def test_eviction_keeps_the_limit(tmp_path):
     store = Store(tmp_path / "store", limit=2**20)
     for i in range(60):
@@ -304,23 +297,6 @@ def test_a_disk_without_a_free_byte_can_be_cleared(tmp_path):
     assert full == "None False True"
     assert cleared == "2 0 0"
     assert used_again == "True 20000.0 {'maps': 1}"
-
-
-def test_all_or_nothing(store, monkeypatch):
-    class Stop(BaseException):
-        pass
-
-    real = store._open().set
-
-    def stop_at_second(key, raw):
-        if key == "values:2":
-            raise Stop
-        return real(key, raw)
-
-    monkeypatch.setattr(store._cache, "set", stop_at_second)
-    with pytest.raises(Stop):
-        store.put_many([(f"values:{i}", Entry({"a": SMALL})) for i in (1, 2)])
-    assert store.get("values:1") is None
 
 
 def test_a_value_is_found_while_it_is_being_replaced(store, monkeypatch):
