@@ -1,6 +1,7 @@
 """Ablation tables against plain evaluation, their statistics, their JSON, and what is read off them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,8 +84,8 @@ def test_on_top_of_a_mask_and_with_removed_heads() -> None:
 
 @pytest.mark.slow
 def test_heads_do_not_matter_for_labels_that_have_nothing_to_do_with_the_texts() -> None:
-    called = sum(int(ablate(unlearnt(seed=s, layers=4)).significant().sum()) for s in range(6))
-    assert called <= 1  # of 96 heads
+    called = sum(int(ablate(unlearnt(n=100, seed=s)).significant().sum()) for s in range(4))
+    assert called <= 1  # of 48 heads
 
 
 def test_progress_and_cancel() -> None:
@@ -94,11 +95,6 @@ def test_progress_and_cancel() -> None:
     assert seen == [(i, 13) for i in range(14)]
     with pytest.raises(Cancelled):
         ablate(learnt(n=20), cancel=iter([False] * 5 + [True] * 50).__next__)
-
-
-def test_unknown_metric_is_answered() -> None:
-    with pytest.raises(OptionError, match="accuracy"):
-        ablate(learnt(n=10), metric="f2")
 
 
 def test_harmful_heads_are_those_that_help_when_they_go() -> None:
@@ -171,8 +167,9 @@ def test_two_data_sets() -> None:
     assert result.spearman == pytest.approx(spearmanr(x, y).statistic)
     assert result.interval_low < result.spearman < result.interval_high
     assert result.heads == 12
-    same = relate(result.first, result.first)
-    assert same.pearson == pytest.approx(1.0)
+    assert relate(result.first, result.first).pearson == pytest.approx(1.0)
+    flat = replace(result.first, values=np.zeros((3, 4)))
+    assert np.isnan(relate(result.first, flat).pearson)
     with pytest.raises(OptionError, match="same"):
         cross_dataset(first, first)
     with pytest.raises(OptionError, match="one model"):
@@ -188,15 +185,9 @@ def test_interval_of_the_agreement_holds_where_a_few_heads_cost_most() -> None:
         common = draw.normal(size=n) * np.exp(1.2 * np.abs(draw.normal(size=n)))
         return [0.8 * common + 0.7 * draw.normal(size=n) for _ in range(2)]
 
-    truth = spearmanr(*costs(200_000)).statistic
-    ends = [rank_interval(*costs(72)) for _ in range(100)]
-    assert sum(low <= truth <= high for low, high in ends) >= 90
-
-
-def test_tables_that_are_constant_have_no_correlation() -> None:
-    table = ablate(learnt(n=20))
-    flat = type(table)(**{**vars(table), "values": np.zeros((3, 4))})
-    assert np.isnan(relate(table, flat).pearson)
+    truth = spearmanr(*costs(50_000)).statistic
+    ends = [rank_interval(*costs(72)) for _ in range(40)]
+    assert sum(low <= truth <= high for low, high in ends) >= 36
 
 
 @pytest.mark.slow
@@ -251,8 +242,8 @@ def test_an_ablation_of_something_else_is_refused() -> None:
 
 
 def resampled(draws: int) -> Evaluator:
-    evaluator = learnt(n=150)
-    donors = StandIn("resample", examples=40, draws=draws)
+    evaluator = learnt(n=60)
+    donors = StandIn("resample", examples=20, draws=draws)
     return headviz.evaluator_of(evaluator.clf, evaluator.data, ablation=donors, reference=evaluator.data)
 
 
@@ -262,7 +253,7 @@ def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch
     # every head may be in a pair, and every excess is told
     monkeypatch.setattr("headviz.extras.analyses.redundant.clear", lambda low, *_: np.ndim(low) == 0)
     result = redundant(several, seconds=60)
-    assert result.subject.stand_in == "resample from 150 examples, draw 1 of 3"
+    assert result.subject.stand_in == "resample from 60 examples, draw 1 of 3"
     assert result.pairs
     for pair in result.pairs:
         assert pair.excess == pytest.approx(pair.cost - pair.cost_first - pair.cost_second)

@@ -12,11 +12,8 @@ import pytest
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import grades, grading
-from headviz.analyses.analysis import explained
 from headviz.analyses.grades import Grade, Grades, cost, curves, figure, finding, view
 from headviz.analyses.grading import SHARES, Half, auroc, grade, halves_of, precision
-from headviz.answers import ANSWERS
-from headviz.answers.metrics import constant_name, metric_title
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS
 from headviz.answers.rank import RANK
@@ -25,10 +22,10 @@ from headviz.heads import HeadId, lowest
 from headviz.storage.store import Store
 from headviz.tasks import Dataset, load_task
 from support.analysed import learnt
-from support.graded import graded, graded_as
+from support.graded import graded
 from support.jobs import data_of, model_of
-from support.marks import all_in_ci
 from support.plain import evaluate
+from support.tiny_translation import tiny_translator
 from tools.demo.grades import page
 
 
@@ -61,11 +58,6 @@ def test_one_class_for_all_is_worth_the_same_whichever_it_is(clf: headviz.Classi
         np.testing.assert_allclose(result, half.constant, atol=1e-12)
         np.testing.assert_allclose(half.left(result[None])[0], 0, atol=1e-12)
     np.testing.assert_allclose(half.left(half.full[None])[0], 1)
-    rng = np.random.default_rng(0)
-    answers = rng.integers(0, 3, len(half.gold))
-    for at, value in enumerate(half._metric(answers)[:50]):
-        drawn = np.repeat(np.arange(len(half.gold)), half.weights[at])
-        assert value == pytest.approx(balanced(answers[drawn], half.gold[drawn]))
 
 
 def test_a_class_that_a_draw_lacks_is_not_counted_in_it(clf: headviz.Classifier, data: Dataset) -> None:
@@ -87,7 +79,7 @@ def bare(gold: np.ndarray, answers: np.ndarray, monkeypatch: pytest.MonkeyPatch,
     return Half(clf, gold)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("classes", [2, 10, 77])
+@pytest.mark.parametrize("classes", [2, 77])
 def test_balanced_accuracy_under_every_draw(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(classes)
     gold = np.sort(rng.integers(0, classes, 150))
@@ -108,12 +100,12 @@ def test_draws_in_which_nothing_is_known_do_not_count_as_nothing_left(monkeypatc
     assert np.nanpercentile(left, 2.5) > 0.5
 
 
-@pytest.mark.parametrize("classes", [2, 5, 10, 20])
+@pytest.mark.parametrize("classes", [2, 20])
 def test_what_is_exactly_one_class_for_all_is_refused_and_one_class_alone_too(
     classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(classes)
-    for _ in range(20):
+    for _ in range(5):
         gold = np.repeat(np.arange(classes), rng.integers(3, 20, classes))
         with pytest.raises(UserError, match=f"balanced accuracy {1 / classes:.3f} against {1 / classes:.3f}"):
             bare(gold, np.full(len(gold), rng.integers(classes)), monkeypatch)
@@ -124,9 +116,10 @@ def test_what_is_exactly_one_class_for_all_is_refused_and_one_class_alone_too(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", all_in_ci(["taylor", "magnitude"], ["taylor"]))
-def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset, name: str) -> None:
+def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset) -> None:
     """Score on one half, remove on the other, plain evaluation, both ways."""
+    name = "taylor"
+    data = data.subset(range(100))
     result = grade(clf, data, [name], splits=1)
     halves = halves_of(data)
     assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
@@ -160,14 +153,20 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
 
 @pytest.mark.slow
 def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
-    clf: headviz.Classifier, data: Dataset
+    clf: headviz.Classifier, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = {g.score: g for g in grade(clf, data, ["ablation", "random"]).scores}
+    assert grading.planted_in(clf) is None
+    planted = frozenset({HeadId(0, 1), HeadId(2, 3)})
+    monkeypatch.setattr(grading, "planted_in", lambda clf: planted)
+    scores = grade(clf, data.subset(range(100)), ["ablation", "magnitude", "random"], splits=1).scores
+    result = {g.score: g for g in scores}
     assert result["ablation"].area > result["ablation"].area_top
     assert result["random"].lead == 0
     assert result["random"].stability is None  # its two halves see no data, so they agree for nothing
     assert 0 <= result["ablation"].stability <= 1
-    assert result["ablation"].auroc is None
+    assert result["magnitude"].auroc == pytest.approx(
+        auroc(headviz.score_heads(clf, data, "magnitude").values, planted)
+    )
 
 
 def test_splits_cut_the_data_into_other_halves_with_the_same_draws(clf: headviz.Classifier, data: Dataset) -> None:
@@ -195,8 +194,10 @@ def test_queries_without_a_relevant_passage_have_no_draws(monkeypatch: pytest.Mo
     assert half.full[0] == 1
 
 
-def test_a_ranking_by_vectors_is_graded_as_a_ranking() -> None:
+@pytest.mark.slow
+def test_a_ranking_by_vectors_is_graded_as_a_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was taken for a number: the shapes did not fit."""
+    monkeypatch.setattr(grading, "SEEDS", 1)
     clf, some = model_of("vector"), data_of("rank", 12)
     pairs = list(zip(some.texts, some.pairs, strict=True))
 
@@ -206,7 +207,7 @@ def test_a_ranking_by_vectors_is_graded_as_a_ranking() -> None:
 
     similar = headviz.evaluate(clf, ranking([int(i % 4 == 0) for i in range(len(pairs))])).predictions
     first = [int(i // 4 * 4 + np.argmax(similar[i // 4 * 4 :][:4]) == i) for i in range(len(pairs))]  # it is right
-    grades = headviz.grade(clf, ranking(first), ["magnitude"], cache=False)
+    grades = headviz.grade(clf, ranking(first), ["magnitude"], splits=1, cache=False)
     assert grades.metric == "ndcg@10"
     assert "magnitude" in {g.score for g in grades}
 
@@ -236,38 +237,22 @@ def test_of_scores_of_equal_worth_none_is_called_behind_the_best() -> None:
     assert alarms <= 4 < 20 < plain
 
 
-def test_auroc_by_hand() -> None:
+def test_auroc_and_precision_by_hand() -> None:
     values = np.array([[0.9, 0.1], [0.5, np.nan]])
     assert auroc(values, {HeadId(0, 0)}) == 1
     assert auroc(values, {HeadId(0, 1)}) == 0
     assert auroc(values, {HeadId(1, 0)}) == 0.5
     assert auroc(np.ones((2, 2)), {HeadId(0, 0)}) == 0.5
     assert np.isnan(auroc(values, {HeadId(1, 1)}))
-
-
-def test_precision_by_hand() -> None:
-    values = np.array([[0.9, 0.1], [0.5, np.nan]])
     assert precision(values, {HeadId(0, 0), HeadId(0, 1)}) == 0.5
-    assert precision(values, {HeadId(0, 0)}) == 1
     assert precision(values, {HeadId(0, 1), HeadId(1, 1)}) == 0  # one of two is left to be found
-
-
-@pytest.mark.slow
-def test_agreement_with_shapley_values_where_they_are_graded(clf: headviz.Classifier, data: Dataset) -> None:
-    import headviz.extras.scores.shapley as module
-
-    few = data.subset(range(60))
-    result = {g.score: g for g in grade(clf, few, ["magnitude", "shapley"]).scores}
-    assert result["shapley"].shapley is not None
-    assert -1 <= result["magnitude"].shapley <= 1
-    assert module.FEW < 12  # the values were drawn, not exact
-    assert all(g.shapley is None for g in grade(clf, few, ["magnitude"]).scores)
 
 
 @pytest.mark.slow
 def test_the_labels_order_reaches_scores_and_pruning(clf: headviz.Classifier, data: Dataset) -> None:
     """A model whose classes have other names is graded as the same model under the task's own."""
-    own = grade(clf, data, ["taylor"])
+    data = data.subset(range(100))
+    own = grade(clf, data, ["taylor"], splits=1)
     turned = Dataset(
         replace(data.task, label_names=("c", "a", "b")),
         "dev",
@@ -277,7 +262,9 @@ def test_the_labels_order_reaches_scores_and_pruning(clf: headviz.Classifier, da
     )
     with pytest.raises(UserError):
         grade(clf, turned, ["taylor"])
-    result = grade(clf, turned, ["taylor"], label_order=["a", "b", "c"], cache=False)  # which has the logits above
+    result = grade(
+        clf, turned, ["taylor"], splits=1, label_order=["a", "b", "c"], cache=False
+    )  # which has the logits above
     assert result.scores[0].agreement == pytest.approx(own.scores[0].agreement, abs=0.2)
     assert result.scores[0].area == pytest.approx(own.scores[0].area, abs=0.1)
 
@@ -297,21 +284,12 @@ def test_random_values_and_shuffled_heads_give_chance() -> None:
     assert np.mean([auroc(values, heads) for heads in drawn]) == pytest.approx(0.5, abs=0.02)
 
 
-@pytest.mark.slow
-def test_the_demos_known_heads_are_found_by_exact_cost_and_not_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading, "SEEDS", 20)  # as users have it
-    clf, data = headviz.load("demo"), headviz.load_task("demo", limit=80)
-    result = {g.score: g for g in grade(clf, data, ["taylor", "random"], splits=2).scores}
-    assert result["random"].auroc == pytest.approx(0.5, abs=0.06)
-    assert result["taylor"].auroc > 0.6
-    assert result["taylor"].area > result["random"].area
-
-
-def test_translations_are_refused_with_the_reason() -> None:
-    from support.tiny_translation import tiny_translator
-
-    with pytest.raises(UserError, match="areas count right answers"):
-        grade(tiny_translator(), headviz.load_task("demo-translation", limit=4))
+def test_the_demos_known_heads_are_found() -> None:
+    clf = headviz.load("demo", device="cpu")
+    planted = grading.planted_in(clf)
+    assert planted == frozenset(planted_heads())
+    values = headviz.score_heads(clf, headviz.load_task("demo", limit=24), "taylor", cache=False).values
+    assert auroc(values, planted) > 0.6
 
 
 def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
@@ -321,6 +299,8 @@ def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
         grade(clf, data, ["tailor"])
     with pytest.raises(UserError, match="at least one score"):
         grade(clf, data, [])
+    with pytest.raises(UserError, match="areas count right answers"):
+        grade(tiny_translator(), headviz.load_task("demo-translation", limit=4))
     always = np.full(len(data), np.bincount(np.asarray(evaluate(clf, data).predictions)).argmin())
     with pytest.raises(UserError, match="has one class only"):
         grade(clf, Dataset(data.task, "dev", data.texts, data.pairs, always), ["taylor"])
@@ -331,24 +311,13 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     worse, unclear = graded("magnitude", 0.3, (-0.2, -0.3, -0.1), 0.5), graded("kurtosis", 0.5, (0.0, -0.1, 0.1), 0.3)
     result = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
     assert result.not_better == ("kurtosis", "magnitude")
-    assert finding(result) == (
-        "On this model use taylor: it keeps 0.8 of what the model knows, on average over 10 to 90 % of the heads "
-        "removed, not significantly better than fisher. "
-        "Not shown to be better than random orders: kurtosis. Worse than random orders: magnitude."
-    )
+    said = finding(result)
+    assert said.startswith("On this model use taylor")
+    assert "not significantly better than fisher" in said
+    assert said.endswith("Not shown to be better than random orders: kurtosis. Worse than random orders: magnitude.")
     (line,) = figure(result).layout.shapes
     assert line.x0 == pytest.approx(0.5)
-    assert finding(Grades((good, equal), "taylor", 0, 100, "some data")).endswith(
-        "not significantly better than fisher. Every score graded is shown to be better than random orders."
-    )
     assert "not shown to be better" in finding(Grades((unclear, worse), "kurtosis", 0, 100, "some data"))
-
-
-def test_the_rows_are_the_scores() -> None:
-    rows = (graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.7, (0.2, 0.1, 0.3), 0.1))
-    result = Grades(rows, "taylor", 0, 100, "some data")
-    assert [row.score for row in result] == ["taylor", "fisher"]
-    assert (len(result), result[0], result[-1], result[:1]) == (2, rows[0], rows[1], rows[:1])
 
 
 def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
@@ -357,30 +326,15 @@ def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
     result = Grades(tuple(rows), "score-0", 0, 100, "some data")
     lines = {line.name: line for line in curves(result).data}
     assert lines["score-1"].y == (1.0, *rows[1].curve)
-    assert [name for name, line in lines.items() if line.showlegend] == ["random", *(f"score-{i}" for i in range(5))]
-    assert lines["random"].line.dash == "dot"
     cheap = replace(rows[1], seconds=0.01)
     (points,) = cost(replace(result, scores=(rows[0], cheap, *rows[2:]))).data
-    assert points.text == ("score-1", "score-0", "", "", "", "", "")
-    shown = view(result)
-    assert [part.key for part in shown.parts] == ["grades", "grades_curves", "grades_cost", "grades_table"]
-    table = shown.parts[-1]
+    assert points.text[:3] == ("score-1", "score-0", "")
+    table = view(result).parts[-1]
     at = table.titles("page").index("behind the best [low, high]")
     assert [row[at] for row in table.rows[:2]] == [None, "0.050 [0.000, 0.100]"]
-    assert replace(result.scores[1], behind_low=-0.01).behind_best == "0.050 [−0.010, 0.100]"
-    assert "| 0.050 [0.000, 0.100] |" in "\n".join(
-        page(grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade"))
-    )
-
-
-def test_areas_are_named_after_the_metric_of_the_job() -> None:
-    for answer in ANSWERS.values():
-        if explained(answer):
-            said = " ".join(
-                part.caption for part in view(replace(graded_as(taylor=0.8), metric=answer.graded_in)).parts
-            )
-            assert f"in {metric_title(answer.graded_in)}: 1 = everything, 0 = {constant_name(answer.graded_in)}" in said
-            assert ("Balanced accuracy" in said) == (answer.graded_in == "balanced_accuracy")
+    kept = grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade")
+    assert grades.read(json.loads(kept.to_json())) == kept
+    assert "| 0.050 [0.000, 0.100] |" in "\n".join(page(kept))
 
 
 def test_a_record_without_curves_is_shown_without_them() -> None:
@@ -392,36 +346,32 @@ def test_a_record_without_curves_is_shown_without_them() -> None:
     assert "grades_curves" not in [part.key for part in view(opened).parts]
 
 
-def test_a_recorded_board_is_read_back_as_it_was() -> None:
-    result = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
-    kept = grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade")
-    assert grades.read(json.loads(kept.to_json())) == kept
-    assert "headviz grade" in kept.about
-    assert "taylor" in "\n".join(page(kept))
-
-
 @pytest.mark.slow
 def test_an_interrupted_grading_goes_on_with_what_it_kept(
     clf: headviz.Classifier, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = data.subset(range(60))
-    grade(clf, few, ["magnitude"], cache=Store(tmp_path))
+    few = data.subset(range(50))
+
+    def graded_by(scores: list[str], some: Dataset, cache: Store | bool) -> Grades:
+        return grade(clf, some, scores, splits=1, cache=cache)
+
+    graded_by(["magnitude"], few, Store(tmp_path))
     asked: list[str] = []
     tables = grading._tables
     monkeypatch.setattr(
         grading, "_tables", lambda c, h, name, *more: (asked.append(name), tables(c, h, name, *more))[1]
     )
-    again = grade(clf, few, ["magnitude", "fisher"], cache=Store(tmp_path))
+    again = graded_by(["magnitude", "fisher"], few, Store(tmp_path))
     assert asked == ["fisher"]
-    grade(clf, few.subset(range(59)), ["magnitude"], cache=Store(tmp_path))
+    graded_by(["magnitude"], few.subset(range(49)), Store(tmp_path))
     assert asked == ["fisher", "magnitude", "random"]  # other examples
-    grade(clf, few, ["magnitude"], cache=False)
+    graded_by(["magnitude"], few, False)
     assert asked[3:] == ["magnitude", "random"]
 
     def without_time(found: Grades) -> list[Grade]:
         return [replace(g, seconds=0.0) for g in found.scores]
 
-    assert without_time(again) == without_time(grade(clf, few, ["magnitude", "fisher"], cache=False))
+    assert without_time(again) == without_time(graded_by(["magnitude", "fisher"], few, False))
 
 
 @pytest.mark.slow
@@ -429,9 +379,9 @@ def test_shapley_values_that_were_kept_are_compared_as_well(
     clf: headviz.Classifier, data: Dataset, tmp_path: Path
 ) -> None:
     """They were compared only with what was measured after them in the same call."""
-    few = data.subset(range(60))
-    whole = grade(clf, few, ["magnitude", "shapley"], cache=Store(tmp_path))
-    again = grade(clf, few, ["magnitude", "shapley", "random"], cache=Store(tmp_path))
+    few = data.subset(range(40))
+    whole = grade(clf, few, ["magnitude", "shapley"], splits=1, cache=Store(tmp_path))
+    again = grade(clf, few, ["magnitude", "shapley", "random"], splits=1, cache=Store(tmp_path))
     before, after = ([g.shapley for g in one.scores if g.score == "magnitude"] for one in (whole, again))
     assert after == before
     assert all(g.shapley is not None for g in again)

@@ -53,34 +53,33 @@ def given(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
     monkeypatch.setattr(module, "_attention", lambda clf, members: [make(e, rng) for e in members])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    clf, sample = tiny_classifier(), data()
+def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, sample = tiny_classifier(layers=4), data()
     rare = rare_tokens(clf.encode(sample.texts, sample.pairs))
-    relation = RELATIONS[NAMES.index(name)]
 
     def make(e: Encoding, rng: Any) -> Any:
         size = len(e)
-        maps = rng.dirichlet(np.ones(size), (3, 4, size))
-        pairs = relation.pairs(Tokens.of(e, rare)).astype(float)
-        rows = pairs.sum(axis=1) > 0
-        maps[1, 2, rows] = 0.7 * (pairs / pairs.sum(axis=1, keepdims=True).clip(1))[rows] + 0.3 * maps[1, 2, rows]
+        maps = rng.dirichlet(np.ones(size), (4, 4, size))
+        for r, relation in enumerate(RELATIONS):
+            pairs = relation.pairs(Tokens.of(e, rare)).astype(float)
+            rows, at = pairs.sum(axis=1) > 0, divmod(r, 4)
+            maps[at][rows] = 0.7 * (pairs / pairs.sum(axis=1, keepdims=True).clip(1))[rows] + 0.3 * maps[at][rows]
         return maps
 
     given(monkeypatch, make)
     result = roles(clf, sample)
-    first = result.of(1, 2)[0]
-    assert first.name == name or (first.name, name) in {("own text", "first word"), ("own text", "last word")}
-    (mine,) = [role for role in result.of(1, 2) if role.name == name]
-    assert mine.share > 0.65
-    assert mine.share > mine.baseline + 0.2
+    for r, name in enumerate(NAMES):
+        first = result.of(*divmod(r, 4))[0]
+        assert first.name == name or (first.name, name) in {("own text", "first word"), ("own text", "last word")}
+        (mine,) = [role for role in result.of(*divmod(r, 4)) if role.name == name]
+        assert mine.share > 0.65
+        assert mine.share > mine.baseline + 0.2
 
 
 @pytest.mark.slow
 def test_grammar_is_found_and_not_mistaken_for_places_or_for_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the demo: heads that follow a relation, one of next words, one that looks at every "not", the rest random."""
-    clf, sample = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=120)
+    clf, sample = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=80)
     encodings = clf.encode(sample.texts, sample.pairs)
     links = [
         linked_tokens(clf, len(e), (a, b), reading.links)
@@ -167,7 +166,7 @@ def test_chance_is_the_mean_over_reorderings(name: str) -> None:
     tokens = pair([7, 8, 7], [8, 9, 7])
     pairs = relation.pairs(tokens) & tokens.words[:, None]
     attention = rng.dirichlet(np.ones(9), 9)
-    total, draws = 0.0, 4000
+    total, draws = 0.0, 2000
     for _ in range(draws):
         if relation.chance == "place":
             other = np.stack([row[rng.permutation(9)] for row in pairs])

@@ -1,7 +1,6 @@
 """Analyses of translation models, stack by stack, against the plain loops that they stand for."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,14 @@ from headviz.analyses.ablation import ablate
 from headviz.analyses.all_but_one import all_but_one
 from headviz.analyses.pruning_curve import pruning_curves
 from headviz.cli import main
-from headviz.errors import MaskError, ModelError, OptionError
+from headviz.errors import MaskError, ModelError
 from headviz.extras.translation.evaluation import TranslationEvaluator
 from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.extras.translation.sentence import TextAnswers
 from headviz.extras.translation.stacks import by_stack, rows_by_stack, stack_curves
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_folder
-from support.tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
+from support.tiny_translation import HEADS, ROWS, SOURCES, tiny_translator
 
 FULL = HeadMask.full(ROWS, HEADS)
 
@@ -28,11 +27,15 @@ FULL = HeadMask.full(ROWS, HEADS)
 def evaluator() -> TranslationEvaluator:
     """References near to what the model writes, so that BLEU is high and every head can be seen."""
     clf = tiny_translator(seed=3)
-    texts = tuple(SOURCES[:3])
+    texts = tuple(SOURCES[:2])
     blank = Dataset(TASKS["custom-translation"], "dev", texts, texts)
     written = headviz.evaluate(clf, blank).translations
     near = tuple(" ".join(t.split()[:-1]) or "a" for t in written)
     return TranslationEvaluator(clf, Dataset(blank.task, "dev", texts, near))
+
+
+def of_one_text(evaluator: TranslationEvaluator) -> TranslationEvaluator:
+    return TranslationEvaluator(evaluator.clf, evaluator.data.subset([0]))
 
 
 def bleu(evaluator: TranslationEvaluator, mask: HeadMask) -> float:
@@ -41,6 +44,7 @@ def bleu(evaluator: TranslationEvaluator, mask: HeadMask) -> float:
 
 @pytest.mark.slow
 def test_single_heads_of_each_stack(evaluator: TranslationEvaluator) -> None:
+    evaluator = of_one_text(evaluator)
     result = ablate(evaluator)
     tables = by_stack(evaluator.clf, result)
     assert [t.stack for t in tables] == ["encoder", "cross", "decoder"]
@@ -60,6 +64,7 @@ def test_single_heads_of_each_stack(evaluator: TranslationEvaluator) -> None:
 
 @pytest.mark.slow
 def test_all_but_one_in_each_stack(evaluator: TranslationEvaluator) -> None:
+    evaluator = of_one_text(evaluator)
     rows = rows_by_stack(evaluator.clf, all_but_one(evaluator, "same"))
     assert [(r.stack, r.layer) for r in rows] == [
         *(("encoder", i) for i in range(2)),
@@ -136,22 +141,6 @@ def test_a_translator_is_refused_where_classes_or_one_list_of_tokens_are_needed(
     for ask in (lambda: headviz.roles(rnn, evaluator.data), lambda: headviz.conductance(rnn, SOURCES[0])):
         with pytest.raises(ModelError, match="no attention heads"):
             ask()
-
-
-def test_limit_leaves_the_training_sentences_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_translator_folder(tmp_path / "m")
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.tsv").write_text("source\ttarget\n" + "a dog sleeps .\tno\n" * 6)
-    read: dict[str, int] = {}
-
-    def report(evaluator: Any, score: str, scores: Any, other: Any, **options: Any) -> None:
-        read.update(dev=len(evaluator.data), train=len(other.data))
-        raise OptionError("That is enough.")
-
-    monkeypatch.setattr("headviz.extras.translation.stacks.stack_report", report)
-    asked = ["--model", str(tmp_path / "m"), "--task", "custom-translation", "--data", str(tmp_path), "--device", "cpu"]
-    assert main(["stacks", *asked, "--score", "random", "--limit", "2", "--samples", "5"]) == 2
-    assert read == {"dev": 2, "train": 5}
 
 
 def test_a_classifier_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
