@@ -60,11 +60,10 @@ def weights(_: Path) -> Path:
     return registry.minilm(_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "job", "metric"),
     [
-        (partial(experiments.similarity, weights), "vector", "roc_auc"),
-        (partial(experiments.retrieval, weights, 20, 4), "vector", "ndcg@10"),
         (partial(experiments.pairs, weights, 30), "vector", "spearman"),
         (partial(experiments.reranker, 6, 12, 4), "rank", "ndcg@10"),
         (partial(experiments.tagger, 16, 12), "tokens", "span_f1"),

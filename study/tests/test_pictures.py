@@ -1,4 +1,4 @@
-"""Drawings of the documents: they are what the records say, and a plot shows what it is given."""
+"""The page and its drawings: they are what the records say, and a plot shows what it is given."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ def lines(svg: str) -> list[list[tuple[float, float]]]:
     return [[(float(x), float(y)) for x, y in (p.split(",") for p in one.split())] for one in result]
 
 
-def test_the_studys_pictures_are_what_its_files_say(study: ModuleType) -> None:
+@pytest.mark.slow
+def test_the_studys_page_and_its_pictures_are_what_its_files_say(study: ModuleType) -> None:
     text, made = study.document(study.read(), study.cells(), study.read(study.TWINS))
     there = {path.stem: path.read_text(encoding="utf-8") for path in study.RESULTS.glob("*.svg")}
+    assert study.TARGET.read_text(encoding="utf-8") == text
     assert there == made
     assert len(made) > 20
     said = {name: [unescape(t) for t in re.findall(r"<title>(.*?)</title>", svg)] for name, svg in made.items()}
@@ -27,6 +29,12 @@ def test_the_studys_pictures_are_what_its_files_say(study: ModuleType) -> None:
         shown = {name: [alt] for alt, name in re.findall(r"!\[([^]]*)\]\((?:\.\./study/)?results/([^)]*)\.svg\)", page)}
         assert shown == {name: said[name] for name in shown}
         assert page != text or sorted(shown) == sorted(made)
+
+
+def test_every_cell_is_a_link_away(study: ModuleType) -> None:
+    page = study.TARGET.read_text(encoding="utf-8")
+    twins = [f"twins/{name}" for name, cell in study.read(study.TWINS).items() if "steps" in cell]
+    assert sorted(set(re.findall(r"\(results/([^)]*)\.json\)", page))) == sorted([*study.read(), *twins])
 
 
 def test_a_plot_has_its_values_in_place(study: ModuleType) -> None:

@@ -69,12 +69,11 @@ def test_idle_heads_change_no_answer_and_half_of_them_write():
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
-    import pytest
-
     from study.planted import train as module
 
     monkeypatch.setattr(module, "SAVE_EVERY", 2)
     monkeypatch.setattr(module, "BATCH", 4)
+    monkeypatch.setattr(module, "SIZES", (1e-5, 1e-4))
     planting = Planting("x", 1, 2, 5)
     train(planting, tmp_path / "whole", steps=5, told=lambda _: None)
 

@@ -91,14 +91,6 @@ def test_texts_are_explained_with_the_mean_in_a_heads_place(
     np.testing.assert_allclose(np.array(mean["effect"], dtype=float), result.effect, rtol=1e-4)
 
 
-def test_analyses_take_it(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
-    given = ("--model", model, *custom(data), "--ablation", "mean", "--reference", 12)
-    result = call(capsys, "analyse", "ablation", *given)
-    assert result["subject"]["stand_in"] == "mean of 12 examples"
-    drawn = call(capsys, "analyse", "all-but-one", *given[:-3], "resample", "--reference", 12, "--select", "same")
-    assert drawn["subject"]["stand_in"] == "resample from 12 examples, 1 draw"
-
-
 def test_a_masks_file_says_it_and_a_change_is_the_mean_over_draws(
     capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path
 ) -> None:

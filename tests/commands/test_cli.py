@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.cli import COMMANDS, main
-from headviz.evaluation import evaluator, mask_evaluator
+from headviz.cli import main
+from headviz.evaluation import mask_evaluator
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.tiny import tiny_folder
@@ -23,17 +23,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_custom(tmp_path_factory.mktemp("data"), dev=30)
-
-
-@pytest.mark.slow
-def test_info(capsys: pytest.CaptureFixture[str], model: Path) -> None:
-    clf = headviz.load(model, device="cpu")
-    result = call(capsys, "info", "--model", model, "--device", "cpu")
-    assert (result["layers"], result["heads"], result["heads_per_layer"]) == (12, 12, [12] * 12)
-    assert result["labels"] == ["entailment", "neutral", "contradiction"]
-    assert result["digest"] == clf.digest
-    assert result["evaluation"] == "fast, layer by layer"
-    assert result["parameters"] == sum(p.numel() for p in clf.model.parameters())
 
 
 @pytest.mark.slow
@@ -106,21 +95,6 @@ def test_evaluate_fast_shows_the_answer_as_it_grows(
         out, shown = capsys.readouterr()
         assert [re.findall(r"on (\d+) of 30 examples", line) for line in shown.splitlines()] == [["8"], ["16"]]
         assert {**json.loads(out), "seconds": 0} == {**expected, "seconds": 0}
-
-
-@pytest.mark.slow
-def test_evaluate_tells_what_a_large_model_takes_before_it_starts(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, data: Path
-) -> None:
-    words = [str(w) for w in ("evaluate", "--model", model, *custom(data))]
-    assert main(words) == 0
-    assert "large model" not in capsys.readouterr().err
-    monkeypatch.setattr(evaluator, "AT_FIRST", 0.0)
-    monkeypatch.setattr(evaluator, "bfloat16_here", lambda device: True)
-    assert main(words) == 0
-    told = capsys.readouterr().err
-    assert "note: a large model: its weights take 0.0 GiB, and states of the examples up to 1 GiB more" in told
-    assert "--dtype bfloat16" in told
 
 
 @pytest.mark.slow
@@ -198,46 +172,23 @@ def test_prune_writes_onnx_too(
 
 
 @pytest.mark.slow
-def test_masked_export(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
-    from transformers import AutoModelForSequenceClassification
-
-    call(capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path / "masked", "--masked")
-    assert AutoModelForSequenceClassification.from_pretrained(tmp_path / "masked").config.num_attention_heads == 12
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_every_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
-    assert stop.value.code == 0
-    assert COMMANDS[command].about[1:] in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.slow
 def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluate = ("evaluate", "--model", model, *custom(data))
-    assert "Did you mean 'evaluate'?" in mistake(capsys, "evalute")
-    assert "--model" in mistake(capsys, "info")
-    assert "Head 12.0 does not exist: layers are 0 to 11" in mistake(capsys, *evaluate, "--off", "12.0")
-    assert "Write layer.head" in mistake(capsys, *evaluate, "--off", "3:5")
-    assert "36 hexadecimal digits" in mistake(capsys, *evaluate, "--mask", "ff")
-    assert "not allowed with" in mistake(capsys, *evaluate, "--mask", "ff", "--off", "1.1")
-    assert "Choose one of: " in mistake(capsys, "evaluate", "--model", model, "--task", "mnil", "--data", data)
-    assert "whole number" in mistake(capsys, *evaluate, "--limit", "0")
-    assert "split" in mistake(capsys, *evaluate, "--split", "nonsense")
-    assert "Head 0.12" in mistake(capsys, "prune", "--model", model, "--off", "0.12", "--out", out)
-    assert "--off" in mistake(capsys, "prune", "--model", model, "--out", out)
-    assert "no folder" in mistake(capsys, "info", "--model", "./nowhere")
-    columns = ("--text-columns", "a,z", "--label-column", "y")
-    assert "'z'" in mistake(capsys, "evaluate", "--model", model, "--task", "custom", "--data", data, *columns)
+    columns = ("--task", "custom", "--data", data, "--text-columns", "a,z", "--label-column", "y")
+    for said, *words in (
+        ("Did you mean 'evaluate'?", "evalute"),
+        ("--model", "info"),
+        ("Head 12.0 does not exist: layers are 0 to 11", *evaluate, "--off", "12.0"),
+        ("Write layer.head", *evaluate, "--off", "3:5"),
+        ("36 hexadecimal digits", *evaluate, "--mask", "ff"),
+        ("not allowed with", *evaluate, "--mask", "ff", "--off", "1.1"),
+        ("whole number", *evaluate, "--limit", "0"),
+        ("Head 0.12", "prune", "--model", model, "--off", "0.12", "--out", out),
+        ("'z'", "evaluate", "--model", model, *columns),
+    ):
+        assert said in mistake(capsys, *words)
     assert not out.exists()
-
-
-def test_prune_never_writes_over(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
-    (tmp_path / "keep.txt").write_text("x")
-    assert "not an empty folder" in mistake(capsys, "prune", "--model", model, "--off", "0.0", "--out", tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["keep.txt"]
 
 
 def test_an_internal_fault_is_not_a_users_mistake(
@@ -314,14 +265,12 @@ def test_a_name_that_the_hub_cannot_have_is_a_mistake(capsys: pytest.CaptureFixt
     assert "not a hub id" in mistake(capsys, "info", "--model", name)
 
 
-@pytest.mark.parametrize("words", [("evaluate", "--model", "none"), ("distill", "--model", "none"), ("prune",)])
-@pytest.mark.parametrize("option", ["--slice-column=", "--label-column=", "--text-columns= "])
-def test_an_empty_column_is_refused_before_all_else(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], option: str
-) -> None:
-    name = option.partition("=")[0]
-    if name == "--slice-column" and words[0] != "evaluate":
-        return
-    said = mistake(capsys, *words, "--task", "custom", option)
-    assert name in said
-    assert "empty" in said or "text columns" in said
+def test_an_empty_column_is_refused_before_all_else(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, *words in (
+        ("--slice-column", "evaluate", "--model", "none"),
+        ("--label-column", "distill", "--model", "none"),
+        ("--text-columns", "prune"),
+    ):
+        said = mistake(capsys, *words, "--task", "custom", f"{name}=")
+        assert name in said
+        assert "empty" in said or "text columns" in said

@@ -117,16 +117,6 @@ def test_whole_tensors_may_be_zeroed_and_none_left_over(zeroed):
     torch.testing.assert_close(r, want_r, atol=2e-5, rtol=1e-4)
 
 
-def test_the_covariance_keeps_every_variance():
-    mean, its = drawn()
-    for options in (HALF, PosteriorOptions(rank=1, shrinkage=0.5), DIAGONAL):
-        posterior = Posterior(mean, MemoryIterates(its), options)
-        for name in SHAPES:
-            block = posterior.block(name)
-            variance = torch.stack([w[name] for w in its]).var(0)
-            torch.testing.assert_close(block.diagonal + block.factor.square().sum(0), variance, atol=1e-6, rtol=1e-4)
-
-
 def test_a_diagonal_covariance_copies():
     mean, its = drawn()
     prior = Prior(Posterior(mean, MemoryIterates(its), DIAGONAL), partition())
@@ -138,26 +128,6 @@ def test_a_diagonal_covariance_copies():
     same = Prior(Posterior(mean, MemoryIterates(its), PosteriorOptions(shrinkage=1.0)), partition())
     for name, m in same.mean().items():
         assert torch.equal(m, kept[name])
-
-
-def test_correlated_weights_move_and_lose_variance():
-    mean, its = drawn()
-    posterior = Posterior(mean, MemoryIterates(its), HALF)
-    prior = Prior(posterior, partition())
-    assert prior.moved > 0.01
-    before, after = posterior.block("b"), prior.block("B")
-    total = before.diagonal + before.factor.square().sum(0)
-    left = after.diagonal + after.factor.square().sum(0)
-    assert bool((left <= total + 1e-6).all())
-    assert float(left.sum()) < 0.99 * float(total.sum())
-
-
-def test_the_mean_does_not_depend_on_the_scale():
-    mean, its = drawn()
-    one = Prior(Posterior(mean, MemoryIterates(its), HALF), partition()).mean()
-    many = Prior(Posterior(mean, MemoryIterates(its), PosteriorOptions(scale=1e-4, shrinkage=0.5)), partition()).mean()
-    for name in one:
-        torch.testing.assert_close(one[name], many[name], atol=1e-5, rtol=1e-4)
 
 
 def test_a_singular_covariance_is_regularised_and_said_so():
@@ -224,53 +194,3 @@ def test_iterates_in_files_give_the_same_prior(tmp_path):
     paths[1].write_bytes(paths[1].read_bytes()[:100])
     with pytest.raises(ModelError, match=r"1\.safetensors' cannot be read"):
         FileIterates(paths)
-
-
-@pytest.mark.slow
-def test_a_trained_teachers_iterates_give_the_dense_formula():
-    """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
-    from headviz.extras.distillation.plan import COPY, LIKELIHOOD, Method, TrainingOptions
-    from headviz.extras.distillation.problem import RnnTranslating, without_attention
-    from headviz.extras.distillation.students import train
-    from headviz.extras.translation.recurrent import RnnTranslator
-    from headviz.tasks import Dataset, get_task
-
-    sources = tuple(f"w{i % 5} w{i * 3 % 5} w{i * 2 % 5}" for i in range(20))
-    targets = tuple(" ".join(reversed(s.split())) for s in sources)
-    data = Dataset(get_task("custom-translation"), "train", sources, targets)
-    fresh = RnnTranslator.new(sources, targets, embedding=4, hidden=5, units=3)
-    kept = []
-
-    def keep(step, model):
-        if step > 60 and step % 5 == 0:
-            kept.append({n: p.detach().clone() for n, p in model.named_parameters()})
-
-    options = TrainingOptions(100, 10, 0.02, 100, schedule="constant")
-    teacher = train(
-        fresh, RnnTranslating(fresh, data, data), Method("", COPY, LIKELIHOOD), options, at_step=keep
-    ).subject
-    mean = dict(teacher.model.named_parameters())
-    _, part = without_attention(teacher.model)
-    prior = Prior(Posterior(mean, MemoryIterates(kept), HALF), part)
-
-    flat = torch.stack([torch.cat([w[n].flatten() for n in mean]) for w in kept]).double()
-    s = torch.cov(flat.T)
-    sigma = (s + s.diag().diag()) / 2  # shrinkage 1/2, and a rank that leaves nothing of S out
-    mu = torch.cat([p.detach().flatten() for p in mean.values()]).double()
-    roles = torch.cat([part.roles(n).flatten() for n in mean])
-    v, v2 = (roles == KEPT).nonzero()[:, 0], (roles == ZEROED).nonzero()[:, 0]
-    gain = sigma[v][:, v2] @ torch.linalg.inv(sigma[v2][:, v2])
-    shift, r = -gain @ mu[v2], sigma[v][:, v] - gain @ sigma[v2][:, v]
-
-    # the student's tensors in the order of the teacher's
-    blocks = [prior.block(n) for n in mean if n in part.kept]
-    own = torch.cat([(b.mean - mean[n].detach()).flatten() for n, b in zip(part.kept, blocks, strict=True)])
-    factor = torch.cat([b.factor.flatten(1) for b in blocks], dim=1).double()
-    diagonal = torch.cat([b.diagonal.flatten() for b in blocks]).double()
-    assert len(v2) == 3
-    assert shift.norm() > 0.1, "the energies must matter"
-    torch.testing.assert_close(own.double(), shift, atol=1e-5, rtol=1e-3)
-    # entries that never moved (words that do not occur) have the least variance instead of none
-    moved = s.diag()[v] > 1e-12
-    both = (diagonal.diag() + factor.T @ factor)[moved][:, moved]
-    torch.testing.assert_close(both, r[moved][:, moved], atol=1e-7, rtol=1e-3)

@@ -19,9 +19,10 @@ from headviz.extras.distillation.layer_removal import (
     zeroed_model,
 )
 from headviz.extras.distillation.removal import Removal
-from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
+from support.tiny import PAIRS, TEXTS, tiny_classifier
 
-POST_NORM = tuple(name for name in PRUNABLE if name != "modernbert")  # and W_Q, W_K, W_V in matrices of their own
+POST_NORM = ("bert", "distilbert", "roberta")  # and W_Q, W_K, W_V in matrices of their own
+EACH_KIND = (*POST_NORM, "modernbert")
 
 
 def logits(clf):
@@ -37,12 +38,11 @@ def zeroed(clf, partition):
     return dataclasses.replace(clf, model=zeroed_model(clf.model, partition))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", POST_NORM)
 @pytest.mark.parametrize(
     "text",
     [
-        *("heads:0.1,0.3,2.0", "heads-v:0.1,0.3,2.0", "heads-qkv:0.1,0.3,2.0", "heads-all:0.1,0.3,2.0", "ffn:1"),
+        *("heads:0.1,0.3,2.0", "heads-v:0.1,0.3,2.0", "heads-qkv:0.1,0.3,2.0", "heads-all:0.1,0.3,2.0"),
         *("heads:1.0,1.1,1.2,1.3+ffn:1", "heads-v:1.0,1.1,1.2,1.3+ffn:1"),
     ],
 )
@@ -98,9 +98,8 @@ def test_layers_with_norms_behind_are_not_and_say_so(family):
     torch.testing.assert_close(logits(result.student), theirs, atol=1e-5, rtol=0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", PRUNABLE)
-@pytest.mark.parametrize("text", ["heads:0.1,2.0,2.3", "ffn:1", "layers:1", "layers:1+ffn:2+heads:0.0"])
+@pytest.mark.parametrize("family", EACH_KIND)
+@pytest.mark.parametrize("text", ["heads:0.1,2.0,2.3", "layers:1+ffn:2+heads:0.0"])
 def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, text):
     clf = tiny_classifier(family)
     result = remove(clf, Removal.parse(text))
@@ -120,7 +119,6 @@ def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, t
         assert torch.equal(p, own[name]), name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by", ["", "-v", "-qkv"])
 @pytest.mark.parametrize("family", POST_NORM)
 def test_useless_weights_are_useless(family, by):
@@ -166,10 +164,8 @@ def test_shared_values_cannot_be_zeroed(monkeypatch):
         trim(clf, headviz.HeadMask.full(3, 4).without([(0, 1)]), by="v")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", PRUNABLE)
-def test_the_teacher_is_left_alone(family):
-    clf = tiny_classifier(family)
+def test_the_teacher_is_left_alone():
+    clf = tiny_classifier("bert")
     before = {k: v.clone() for k, v in clf.model.state_dict().items()}
     config = clf.config.to_dict()
     result = remove(clf, Removal.parse("layers:1+ffn:2+heads:0.1,0.3"))
@@ -179,9 +175,8 @@ def test_the_teacher_is_left_alone(family):
     assert clf.config.to_dict() == config
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", PRUNABLE)
-@pytest.mark.parametrize("text", ["layers:1", "ffn:0", "layers:1+ffn:2"])
+@pytest.mark.parametrize("family", EACH_KIND)
+@pytest.mark.parametrize("text", ["ffn:0", "layers:1+ffn:2"])
 def test_students_load_again_with_equal_logits(family, text, tmp_path):
     clf = tiny_classifier(family)
     student = remove(clf, Removal.parse(text)).student
@@ -243,25 +238,19 @@ def test_a_removed_feed_forward_block_comes_back_as_zeros_in_a_masked_export(tmp
     np.testing.assert_allclose(logits(headviz.load(folder)).numpy(), logits(clf).numpy(), atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
         ("layers:0,1,2", ModelError, "leaves nothing"),
-        ("layers:7", ModelError, "0 to 2"),
         ("ffn:decoder.1", ModelError, "no decoder layers"),
         ("heads:9.0", MaskError, "does not exist"),
         ("heads:" + ",".join(f"{i}.{j}" for i in range(3) for j in range(4)), MaskError, "every head"),
         ("heads:1.0+layers:1", OptionError, "goes with its layer"),
-        ("ffn:1+layers:1", OptionError, "Name one"),
         ("attention", ModelError, "heads, not one attention"),
         ("", OptionError, "Nothing to remove"),
         ("head:3.5", OptionError, "Did you mean 'heads'"),
-        ("layers:x", OptionError, "not a layer"),
-        ("heads:", OptionError, "names nothing"),
         ("attention+ffn:1", OptionError, "recurrent"),
         ("heads-v:0.1+heads:0.2", OptionError, "in one way"),
-        ("heads-w:0.1", OptionError, "Did you mean 'heads-v'"),
         ("layers-v:1", OptionError, "Choose one of"),
     ],
 )

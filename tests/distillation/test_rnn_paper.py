@@ -59,16 +59,6 @@ def test_without_its_energies_nothing_of_the_attention_has_influence(by: str) ->
     assert (partition.sizes["useless"] == 0) == (by == "2")
 
 
-@pytest.mark.parametrize(("attention", "reads"), KINDS)
-def test_greedy_is_the_argmax_of_the_forward_pass(attention: bool, reads: str) -> None:
-    made = translator(attention=attention, reads=reads)
-    source, mask, _ = batch(made)
-    words = made.model.greedy(source, mask, BEGIN, END, 9)
-    given = torch.cat([torch.full((len(source), 1), BEGIN), words[:, :-1]], 1)
-    with torch.no_grad():
-        assert torch.equal(made.model(source, mask, given).argmax(-1), words)
-
-
 # the paper's cell ------------------------------------------------------------------------------
 
 
@@ -196,11 +186,9 @@ def everything(longest: int) -> list[tuple[int, ...]]:
     return ended + list(itertools.product(others, repeat=longest))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("attention", "reads"), KINDS)
-@pytest.mark.parametrize("seed", range(6))
-def test_a_beam_wide_enough_finds_the_best_of_all(seed: int, attention: bool, reads: str) -> None:
-    model, longest = tiny(seed, attention, reads), 3
+def test_a_beam_wide_enough_finds_the_best_of_all(attention: bool, reads: str) -> None:
+    model, longest = tiny(1, attention, reads), 3
     source, mask = torch.tensor([[4, 5, END]]), torch.ones(1, 3, dtype=torch.bool)
     values = {w: likelihood(model, source, mask, w) / len(w) for w in everything(longest)}
     best = max(values, key=lambda w: values[w])
@@ -212,7 +200,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all(seed: int, attention: bool, re
 @pytest.mark.slow
 def test_a_narrow_beam_keeps_the_likeliest_beginnings() -> None:
     """Against the same search written with lists, sentence by sentence."""
-    for seed in range(12):
+    for seed in range(4):
         model, longest, width = tiny(seed), 5, 2
         source, mask = torch.tensor([[4, 5, 4, END]]), torch.ones(1, 4, dtype=torch.bool)
         kept: list[tuple[int, ...]] = [()]
@@ -229,7 +217,7 @@ def test_a_narrow_beam_keeps_the_likeliest_beginnings() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("attention", "reads"), KINDS)
 def test_one_beam_is_the_greedy_translation(attention: bool, reads: str) -> None:
-    for seed in range(5):
+    for seed in range(2):
         made = translator(seed, attention=attention, reads=reads)
         source, mask, _ = batch(made)
         greedy, one = (
@@ -246,7 +234,7 @@ def test_one_beam_is_the_greedy_translation(attention: bool, reads: str) -> None
 @pytest.mark.slow
 def test_a_search_does_not_depend_on_company_and_finds_likelier_translations() -> None:
     better = 0.0
-    for seed in range(8):
+    for seed in range(4):
         made = translator(seed, spread=2.0)
         together = made.translate(SOURCES, beams=4)
         assert together == [made.translate([s], beams=4)[0] for s in SOURCES]

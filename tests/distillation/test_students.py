@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from distillation.test_partition import copied
-from headviz.errors import Cancelled, OptionError, TaskError, UserError
+from headviz.errors import OptionError, TaskError, UserError
 from headviz.extras.distillation.layer_removal import remove
 from headviz.extras.distillation.plan import METHODS, DistillationPlan, PosteriorOptions, TrainingOptions
 from headviz.extras.distillation.posterior import Divergence, MemoryIterates, Posterior, Prior, draw, starting_log_sd
@@ -18,7 +18,7 @@ from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.models.folders import fresh
 from headviz.options import read_options
 from headviz.tasks import Dataset, get_task
-from support.marks import all_in_ci, some_in_ci
+from support.marks import seeds
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
 FAST = TrainingOptions(steps=6, batch=4, every=2, learning_rate=1e-3)
@@ -127,7 +127,7 @@ def test_starts_are_what_they_are_called():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_fresh_weights_do_not_know_the_old_ones(family):
     one = fresh(tiny_classifier(family, seed=0).model, 5)
     other = fresh(tiny_classifier(family, seed=9).model, 5)
@@ -138,7 +138,7 @@ def test_fresh_weights_do_not_know_the_old_ones(family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", all_in_ci(METHODS, ["conditional", "kd"]))
+@pytest.mark.parametrize("name", seeds(["variational", "kd"], [n for n in METHODS if n not in ("variational", "kd")]))
 def test_every_method_learns(name):
     """Twelve texts can be learned by heart: the loss falls, and the caller's models stay."""
     clf, problem, student, prior = prepared(scale=4.0)
@@ -161,7 +161,7 @@ def test_a_heavy_prior_holds_the_student():
     mean = prior.mean()
 
     def strayed(weight):
-        options = dataclasses.replace(FAST, steps=20, every=20, learning_rate=5e-3, kl_weight=weight)
+        options = dataclasses.replace(FAST, steps=8, every=8, learning_rate=5e-3, kl_weight=weight)
         result = train(student, problem, METHODS["variational"], options, 0, prior=prior)
         return sum(float((p - mean[n]).square().sum()) for n, p in result.subject.model.named_parameters())
 
@@ -183,11 +183,10 @@ def test_weight_decay_leaves_the_standard_deviations_alone():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some_in_ci(["random", "variational", "kd"], ["variational"]))
-def test_a_stopped_training_ends_with_the_same_weights(name, tmp_path):
+def test_a_stopped_training_ends_with_the_same_weights(tmp_path):
     clf, problem, student, prior = prepared()
     given = {"prior": prior, "teacher": clf.model}
-    whole = train(student, problem, METHODS[name], FAST, 3, **given)
+    whole = train(student, problem, METHODS["variational"], FAST, 3, **given)
 
     class Killed(Exception):
         pass
@@ -197,32 +196,11 @@ def test_a_stopped_training_ends_with_the_same_weights(name, tmp_path):
             raise Killed
 
     with pytest.raises(Killed):
-        train(student, problem, METHODS[name], FAST, 3, folder=tmp_path / "t", at_step=killed, **given)
-    again = train(student, problem, METHODS[name], FAST, 3, folder=tmp_path / "t", **given)
+        train(student, problem, METHODS["variational"], FAST, 3, folder=tmp_path / "t", at_step=killed, **given)
+    again = train(student, problem, METHODS["variational"], FAST, 3, folder=tmp_path / "t", **given)
     assert again.subject.digest == whole.subject.digest
     bare = [dataclasses.replace(p, seconds=0) for p in again.curve]
     assert bare == [dataclasses.replace(p, seconds=0) for p in whole.curve]
-    other = train(student, problem, METHODS[name], FAST, 4, **given)
-    assert other.subject.digest != whole.subject.digest
-
-
-def test_a_training_stops_when_asked_and_goes_on(tmp_path):
-    _, problem, student, _ = prepared()
-    done = [0]
-    with pytest.raises(Cancelled):
-        train(
-            student,
-            problem,
-            METHODS["copy"],
-            FAST,
-            folder=tmp_path,
-            progress=lambda d, t: done.append(d),
-            cancel=lambda: done[-1] >= 2,
-        )
-    seen = []
-    train(student, problem, METHODS["copy"], FAST, folder=tmp_path, progress=lambda d, t: seen.append((d, t)))
-    assert seen[0][0] > 0
-    assert seen[-1] == (6, 6)
 
 
 @pytest.mark.slow
