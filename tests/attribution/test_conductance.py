@@ -11,9 +11,10 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.attribution import conductance as module
+from headviz.attribution import integration
 from headviz.attribution.conductance import Explainer
 from headviz.attribution.integration import BUDGET, sweep
-from headviz.attribution.rules import CAUTION, ENOUGH, RULES, TOLERANCE, PathOptions
+from headviz.attribution.rules import CAUTION, ENOUGH, TOLERANCE, PathOptions
 from headviz.attribution.walk import ExampleMaps, Walk
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.linear import bfloat16_here
@@ -73,20 +74,6 @@ def test_all_rules_approach_the_integral(family, off):
     for rule, steps, bound in [("richardson", 64, 1e-4), ("trapezoid", 256, 1e-3), ("captum", 256, 0.02)]:
         result = sweep(clf, [encoding], [1], PathOptions(steps, rule), mask)[0]
         assert np.linalg.norm(result.attribution - exact) < bound * size, rule
-
-
-def test_richardson_has_the_smallest_error_and_no_estimate_flatters():
-    clf = tiny_classifier("bert")
-    encodings = clf.encode(TEXTS, PAIRS)
-    fine = sweep(clf, encodings, [None] * 4, PathOptions(64))
-    errors = {}
-    for rule in RULES:
-        result = sweep(clf, encodings, [None] * 4, PathOptions(8, rule))
-        true = [np.linalg.norm(m.attribution - f.attribution) for m, f in zip(result, fine, strict=True)]
-        told = [np.linalg.norm(m.error) for m in result]
-        errors[rule] = np.mean(true)
-        assert np.mean(told) > 0.8 * np.mean(true), rule
-    assert errors["richardson"] < errors["trapezoid"] < errors["captum"]
 
 
 def test_a_tolerance_refines_until_it_is_met(clf):
@@ -167,6 +154,7 @@ def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, r
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(off)
     told, progress = [], []
     monkeypatch.setattr(module, "MAX_STEPS", 64)
+    monkeypatch.setattr(integration, "TOKENS_AT_ONCE", 200)
     counted = visits(monkeypatch)
     fine = one(
         clf,
@@ -177,7 +165,8 @@ def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, r
         rough=lambda maps: told.append(maps.steps),
         progress=lambda *at: progress.append(at),
     )
-    assert counted == [5, 4, 8, 16, 32]
+    assert (counted[:3], sum(counted)) == ([5, 4, 8], 65)
+    assert max(counted) < 16  # the later ones in chunks
     assert told == [4, 8, 16, 32]
     assert [total for done, total in progress if done == total] == [n + 1 for n in (*told, 64)]
     plain = one(clf, rule=rule, mask=mask, steps=64)
@@ -319,10 +308,10 @@ def test_bfloat16_is_close_enough_for_a_preview(clf):
     [
         ({"text": " "}, TaskError, "empty"),
         ({"pair": ""}, TaskError, "empty"),
-        ({"text": "☃", "pair": "☃ ☃"}, TaskError, "knows no word"),
-        ({"text": "☃\u200d☃ "}, TaskError, "knows no word of '☃☃ '"),  # without what joins them
-        ({"text": "☃"}, TaskError, "knows no word of '☃'"),  # although it knows the pair
-        ({"pair": "☃ ☃"}, TaskError, "knows no word of '☃ ☃'"),
+        ({"text": "☃", "pair": "☃ ☃"}, TaskError, "has no word"),
+        ({"text": "☃\u200d☃ "}, TaskError, "has no word of '☃☃ '"),  # without what joins them
+        ({"text": "☃"}, TaskError, "has no word of '☃'"),  # although it knows the pair
+        ({"pair": "☃ ☃"}, TaskError, "has no word of '☃ ☃'"),
         ({"text": "\u200b"}, TaskError, "left after tokenising"),
         ({"text": 3}, TaskError, "not int"),
         ({"text": None}, TaskError, "not NoneType"),

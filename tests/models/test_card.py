@@ -24,6 +24,7 @@ def small() -> Any:
     return headviz.prune(tiny_classifier(), OFF)
 
 
+@pytest.mark.slow
 def test_a_card_says_what_was_removed_what_it_costs_and_how_to_load_it(tmp_path: Path) -> None:
     measured = Measured("sst2", {"accuracy": 0.98}, CHANGE.to_dict(), (2.0, 1.9, 2.1), "batches of 32, this processor")
     folder = small().save(tmp_path / "m", portable=True, measured=measured)

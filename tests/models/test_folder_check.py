@@ -138,6 +138,7 @@ LARGE_SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "settings"), LARGE_SETTINGS, ids=lambda v: "-".join(v) if isinstance(v, dict) else v
 )

@@ -272,6 +272,7 @@ class Unknown(nn.Module):
     base_model = nn.Linear(1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [lambda m, h: headviz.masked(m, h).__enter__(), headviz.prune_heads])
 def test_what_cannot_be_done_is_refused(call: Any) -> None:
     model = tiny_model()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, Trainer, TrainingArguments
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
 
 import headviz
 from headviz.models.feed_forward import neurons, smaller
@@ -101,15 +101,6 @@ def test_files_in_parts_and_a_device_map(tmp_path: Path) -> None:
     for options in ({}, {"device_map": {"": "cpu"}}):
         assert torch.equal(logits(opened(tmp_path / "parts", **options), batch_of(clf)), clf.logits(batch_of(clf)))
     assert headviz.load(tmp_path / "parts", device="cpu").digest == clf.digest
-
-
-def test_the_encoder_alone(tmp_path: Path) -> None:
-    clf = small()
-    encoder = AutoModel.from_pretrained(clf.save(tmp_path / "m")).eval()
-    batch = batch_of(clf)
-    with torch.no_grad():
-        ours = clf.model.base_model(**batch).last_hidden_state
-        assert torch.equal(encoder(**batch).last_hidden_state, ours)
 
 
 def test_training_goes_on(tmp_path: Path) -> None:

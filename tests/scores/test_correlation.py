@@ -134,11 +134,3 @@ def test_on_a_device_whose_mean_is_not_exact_a_constant_map_has_no_correlation(m
 def test_no_heads(way):
     none = np.zeros((0, 25), np.float32)
     assert all(v.shape == (0,) for v in WAYS[way](none, none).values())
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 33])
-def test_swaps_are_counted_one_by_one(size):
-    rng = np.random.default_rng(size)
-    order = np.argsort(rng.random((5, size)), axis=1)
-    slow = [sum(row[i] > row[j] for j in range(size) for i in range(j)) for row in order]
-    np.testing.assert_array_equal(map_values._swaps(torch.from_numpy(order)), slow)

@@ -1,6 +1,5 @@
 """Every score of the table: invariances, what is kept, what is continued."""
 
-import itertools
 import os
 import sys
 import time
@@ -15,10 +14,9 @@ from scipy import stats
 import headviz
 from headviz import HeadMask, plugins
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
-from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import shapley
 from headviz.models.pruning import weight_of
-from headviz.scores import PRESETS, SCORES, chunk
+from headviz.scores import PRESETS, SCORES
 from headviz.scores import score as sweeps_module
 from headviz.scores.scoring import score_heads, score_progressive
 from headviz.storage.store import Store
@@ -246,26 +244,6 @@ def test_one_sweep_serves_every_conductance_score(clf, data, tmp_path, monkeypat
         score_heads(clf, data, "taylor", abs_level=level, cache=store)
     score_heads(clf, data, "fisher", cache=store)
     assert seen() == [12, 0, 12] + [0] * (len(sweeps_module.SWEEPS) - 3)
-
-
-def test_only_what_goes_by_gates_with_something_in_the_heads_place_has_another_key(clf, data, monkeypatch):
-    """Values from when such gates led to zero are not read again; all others still are."""
-    names = ("taylor", "hies", "gim", "gates", "ablation", "gnorm", "conductance-spearman")
-    filled = standing_in(clf, "mean", data)
-
-    def keys():
-        result = {}
-        for model, name in itertools.product((clf, filled), names):
-            scoring = headviz.scores.scoring.Scoring(model, data, name, cache=False)
-            whole, collector = scoring.whole, scoring.collector
-            result[model is filled, name] = collector.order if whole is None else whole.key(name, scoring.options, {})
-        return result
-
-    before = keys()
-    monkeypatch.setattr(chunk, "FILLED", chunk.FILLED + 1)
-    changed = {which for which, key in keys().items() if key != before[which]}
-    assert changed == {(True, name) for name in ("taylor", "hies", "gim", "gates")}
-    assert not any(before[True, name] == before[False, name] for name in names)
 
 
 def test_equal_examples_are_computed_once_and_count_twice(clf, monkeypatch):

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-# the other classifiers share BERT's or RoBERTa's sheet, the other translators Marian's
+# the other classifiers share BERT's or RoBERTa's sheet
 KINDS_OF_CLASSIFIERS = ("bert", "albert", "distilbert", "electra", "modernbert", "roberta")
-KINDS_OF_TRANSLATORS = ("marian", "t5")
 # those with a way of running, an attention, or groups of keys of their own
 OWN_WAYS = (
     *("mpnet", "deberta", "deberta-v2", "gpt2", "llama", "gemma2", "gpt_neox", "phi3", "t5", "esm", "mobilebert"),
@@ -54,11 +53,6 @@ def algorithms(first: Iterable[str], every: Iterable[str]) -> list[Any]:
 def classifiers(values: Iterable[str]) -> list[Any]:
     every = list(values)
     return some_in_ci(every, [name for name in KINDS_OF_CLASSIFIERS if name in every], OWN_WAYS)
-
-
-def translators(values: Iterable[str]) -> list[Any]:
-    every = list(values)
-    return some_in_ci(every, [name for name in KINDS_OF_TRANSLATORS if name in every], ["mbart"])
 
 
 def _together(value: Any) -> tuple[Any, ...]:
