@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,17 @@ from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View, grades_of, remember_grades
 from support.graded import graded_as
+
+
+@pytest.mark.parametrize(("over_draws", "draws"), [(True, 5), (False, 1)])
+def test_an_analysis_says_itself_whether_it_takes_several_draws(monkeypatch: Any, over_draws: bool, draws: int) -> None:
+    seen: list[StandIn] = []
+    monkeypatch.setattr(loaders, "evaluator", lambda clf, data, place, **_: seen.append(place[0]))
+    mine: Any = replace(ANALYSES["redundant"], name="mine", over_draws=over_draws)
+    drawn = StandIn("resample", draws=5)
+    clf: Any = object()
+    analyses.FromPage(mine, clf, clf, View(), HeadMask.full(2, 2), {}, [], drawn).on(clf)
+    assert [one.draws for one in seen] == [draws]
 
 
 def test_a_job_prunes_by_the_order_that_its_page_has_chosen(monkeypatch: Any) -> None:

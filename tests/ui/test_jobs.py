@@ -109,6 +109,16 @@ def test_continuing_does_not_wait_for_the_computations_turn(be: Any, work: Work)
     assert waiting.finished.wait(5)
 
 
+def test_stopping_ends_when_nobody_wants_it(be: Any, work: Work) -> None:
+    be("anna")
+    job = jobs.start("key", work)
+    jobs.stop("key")
+    jobs.forget("key")  # too late to join: it is ending
+    jobs.start("key", work)
+    assert job.finished.wait(5)
+    assert job.stopped
+
+
 @pytest.mark.slow
 def test_what_the_page_said_is_said_again_when_a_result_draws_it_anew(scanned_once: None) -> None:
     from streamlit.testing.v1 import AppTest
@@ -300,6 +310,22 @@ def test_only_computations_of_one_model_wait_for_each_other(lane: str, asked: in
     finally:
         first.end()
     assert 3 - len(list(answers)) == asked
+
+
+def test_time_left_counts_only_what_is_work() -> None:
+    from headviz.ui.shell.job import Turn
+
+    turn = Turn()
+    turn._since = time.monotonic()
+    for _ in range(50):  # from the cache: at once
+        turn.step(10)
+    assert turn.seconds_for(100) is None
+    for _ in range(3):
+        turn._since = time.monotonic() - 0.5  # half a second of work for two examples
+        turn.step(2)
+    left = turn.seconds_for(100)
+    assert left is not None
+    assert 24 < left < 27
 
 
 def test_what_ends_while_the_page_is_drawn_is_drawn_whole(be: Any, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:

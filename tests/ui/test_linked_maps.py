@@ -11,7 +11,7 @@ import pytest
 from headviz.attribution.maps import Maps
 from headviz.display.figures.maps import CELLS, thumbnails
 from headviz.heads import HeadId, HeadMask
-from headviz.ui.pages.head import sentence, weight
+from headviz.ui.pages.head import points_drawn, sentence, weight
 from headviz.ui.widgets.maps import LIMIT, Panel, message, pack
 
 
@@ -70,6 +70,15 @@ def test_a_small_map_of_a_long_text_shows_the_strongest_of_each_block() -> None:
     same, one = thumbnails(maps[:, :40, :40])
     assert one == 1
     np.testing.assert_array_equal(same, maps[:, :40, :40])
+
+
+def test_of_many_connections_the_largest_on_either_side_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random(2500), rng.normal(size=2500)
+    shown = points_drawn(a, b)
+    assert len(shown) <= 400
+    assert {int(a.argmax()), int(np.abs(b).argmax())} <= set(shown.tolist())
+    assert points_drawn(a[:9], b[:9]).tolist() == list(range(9))
 
 
 def maps(sizes: list[list[float]]) -> Maps:

@@ -106,3 +106,9 @@ def test_the_connection_that_changes_most_is_named() -> None:
     said = largest_change(HeadId(1, 2), ["a", "b", "a"], before, after).replace("\\", "")
     assert "“a” (1 of 2) looks more at “a” (2 of 2) than without the mask, 0.80 instead of 0.33" in said
     assert "looks where it looks" in largest_change(HeadId(1, 2), ["a", "b", "a"], before, before)
+
+
+def test_a_word_that_is_not_in_the_text_sorts_nothing() -> None:
+    result: Any = SimpleNamespace(tokens=["[CLS]", "the", "dog", "the", "##s", "[SEP]"])
+    assert head.missing(result, "") == head.missing(result, "Dog") == head.missing(result, "s cat") == ""
+    assert "no token “cat”. Search for one of: [CLS], the, dog, ##s, [SEP]." in head.missing(result, "cat")

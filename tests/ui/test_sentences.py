@@ -76,7 +76,7 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
     about, nan = Subject("m", "d", "cola", "dev", "x", 100, "matthews", "float32"), float("nan")
     rows = (BestHead(0, 0, nan, nan, nan, nan, nan), BestHead(1, 0, -0.3, -0.35, -0.25, 0.0, 0.0))
     said = finding(AllButOne(about, "other", about, 0.5, np.zeros((2, 2)), rows))
-    assert "Layer 1 loses most: −30.0 points [−35.0, −25.0]. In 1 more the metric has no value." in said
+    assert "Layer 1 loses most: −30.0 points [−35.0, −25.0]. In 1 more layer the metric has no value." in said
     same = finding(AllButOne(about, "same", about, 0.5, np.zeros((2, 2)), rows[1:]))
     assert "in none of 1 layer" in same
     assert "chosen on these very examples" in same

@@ -14,6 +14,7 @@ pytest.importorskip("streamlit")
 from headviz.errors import TaskError
 from headviz.tasks.readers import file_name
 from headviz.ui.pages import data
+from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders, uploads
 from headviz.ui.shell.view import View
 
@@ -126,6 +127,15 @@ def test_a_cell_that_says_the_stored_name_is_left_as_it_is() -> None:
     assert loaders.dataset(view_of(uploads.keep_upload(ROWS, "csv", "mine.csv"))).origin == "file: mine.csv"
     with pytest.raises(TaskError, match=r"^mine\.csv has no column 'dev\.csv'"):
         loaders.dataset(replace(view_of(place), columns="dev.csv"))
+
+
+def test_scores_say_that_they_come_from_dev_and_from_how_few() -> None:
+    place = uploads.keep_upload(ROWS, "csv", "mine.csv")
+    data = loaders.dataset(view_of(place))
+    (where, few) = scoring.sample_notes(data, 64)
+    assert "drawn from dev" in where
+    assert few.startswith("64 were asked for")
+    assert scoring.sample_notes(replace(data, split="train"), 2) == ()
 
 
 def test_uploads_are_private() -> None:
