@@ -8,7 +8,7 @@ if server.in_session():  # streamlit runs this file for each visit to a page
     from headviz.ui.parts import story
     from headviz.ui.shell import frame
 
-    frame.run(story.line)
+    frame.run(story.step_bar)
 else:  # and once before, when the server starts
     from headviz.ui.shell.server import addressed
     from headviz.ui.shell.view import PAGES

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverage import ACCURACY, POSITIVE, RATES, TO_THE_WORSE, drawn_scores, population
-from headviz.evaluation.mask_evaluator import ENOUGH, level, looks
+from headviz.evaluation.mask_evaluator import ENOUGH, level, part_sizes
 from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
 from headviz.statistics.resampling import Joint
 from headviz.statistics.significance import LEVEL
@@ -36,7 +36,7 @@ def missed(ends: list[Ends], truth: float) -> tuple[float, float, float]:
 
 def steps(metric: str, n: int) -> list[tuple[int, float]]:
     """Examples and level of every look that has an interval."""
-    return [*((size, level(n)) for size in looks(n) if metric == "accuracy" or size >= ENOUGH), (n, LEVEL)]
+    return [*((size, level(n)) for size in part_sizes(n) if metric == "accuracy" or size >= ENOUGH), (n, LEVEL)]
 
 
 def counted(n: int, joint: NDArray, runs: int, key: str, ends: Callable[[NDArray, int, float], Ends]) -> list[Ends]:

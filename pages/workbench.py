@@ -23,6 +23,6 @@ with st.container(key="bench"):
             workbench.abilities_section(clf, data)
         workbench.panel(clf, shown)
 if frame.controls():
-    story.strip()
+    story.step_buttons()
 workbench.work_ahead(clf, data)
 frame.recipe(*answers.recipe(view, clf, shown))

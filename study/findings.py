@@ -48,16 +48,16 @@ Points ahead of random orders, the mean from 10 to 88 % of MiniLM's heads off, t
 
 {leads}
 
-How sure: ahead of random orders, each interval by itself, are {alone}; over the three tasks at once (Bonferroni)
+How sure: each interval by itself, ahead of random orders are {alone}. Over the three tasks at once (Bonferroni):
 {at_once}. Gates beat Taylor on {gates_over_taylor} (over three models), and take {times} times its time for 100
 examples.
 [Orders](../study/results.md#e2-heads-removed-without-retraining)
 
 {picture_cola}
 
-## 2. The thesis's score removes similar heads for every seed, and without retraining is not shown to beat chance
+## 2. By the thesis's score two seeds remove mostly the same heads; it is not shown to beat random orders
 
-With {off} of MiniLM's heads off, two seeds have this share of the removed heads in common (chance: {off}):
+With {off} of MiniLM's heads off, two seeds have this share of the removed heads in common (two random choices: {off}):
 
 {shared}
 
@@ -180,7 +180,7 @@ def _leads(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]:
         ),
         "alone": _beating(single, names),
         "at_once": _beating(together, names),
-        "gates_sst2": ", and on SST-2 only taken by itself"
+        "gates_sst2": "; on SST-2 only before correcting for three tasks"
         if single["gates", "sst2"][1] > 0 >= together["gates", "sst2"][1]
         else "",
         "gates_over_taylor": " and ".join(better) or "no task",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FasterOptions
 from headviz.tasks import Dataset, get_task
 from support.jobs import data_of
-from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
 
 EMBEDDERS = "bert electra ernie roberta camembert xlm-roberta distilbert mpnet deberta-v2 modernbert".split()
 EMBEDDERS += "nomic_bert gte jina_embeddings_v3".split()
+POOLINGS = ("mean", "cls", "lasttoken")
 
 
 def pairs(job: str = "number") -> Dataset:
@@ -45,8 +46,10 @@ def alone(folder: Path, texts: list[str], pooling: str, pad: int = 0) -> np.ndar
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken"])
-@pytest.mark.parametrize("family", all_in_ci(EMBEDDERS, ["bert", "roberta", "mpnet", "deberta-v2", "modernbert"]))
+@pytest.mark.parametrize(
+    ("family", "pooling"),
+    [*zip(EMBEDDERS, cycle(POOLINGS), strict=False), ("bert", "cls"), ("bert", "lasttoken"), ("modernbert", "mean")],
+)
 def test_the_answer_is_the_cosine_of_the_texts_alone(tmp_path: Path, family: str, pooling: str) -> None:
     folder = tiny_embedder(tmp_path / "m", family, pooling)
     clf, data = headviz.load(folder, device="cpu"), pairs()
@@ -130,7 +133,7 @@ def test_weights_are_solved_again_on_single_texts_alone(tmp_path: Path, repair: 
     if repair in ("bias", "none"):
         require_possible(clf, options, pairs)
     else:
-        with pytest.raises(headviz.UserError, match="computes each text of a pair by itself"):
+        with pytest.raises(headviz.UserError, match="encodes each text of a pair separately"):
             require_possible(clf, options, pairs)
 
 
@@ -151,7 +154,7 @@ def test_a_partner_is_found_among_all_texts_of_a_batch(tmp_path: Path) -> None:
 
 def test_training_with_negatives_of_the_batch(tmp_path: Path) -> None:
     clf, data = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), pairs("rank")
-    options = FinetuneOptions(epochs=12, batch=4, learning_rate=1e-3, negatives="in-batch")
+    options = FinetuneOptions(epochs=6, batch=4, learning_rate=2e-3, negatives="in-batch")
     trained = fine_tune(clf, data, options)
     before, after = (headviz.evaluate(one, data).logits[:, 0] for one in (clf, trained.classifier))
     relevant = data.gold[:, 0] > 0

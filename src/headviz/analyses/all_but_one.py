@@ -52,7 +52,7 @@ class BestHead(Result):
 
 @dataclass(frozen=True, eq=False)
 class AllButOne(Result):
-    """``chosen_on`` is the data the heads were chosen on; choosing and reporting on the same data flatters."""
+    """``chosen_on`` is the data the heads were chosen on. Where they are reported on the same, costs look smaller."""
 
     subject: Subject
     select: Select
@@ -100,15 +100,15 @@ def all_but_one(
     table = empty_grid(present)
     for head, delta in zip(heads, deltas, strict=True):
         table[head] = delta.delta
-    order = [*highest(table), *heads]  # those without a value last
+    order = [*highest(table), *heads]  # heads without a value come last
     best = [next(h for h in order if h.layer == layer) for layer in sorted({h.layer for h in heads})]
-    kept = [_only(present, h) for h in best]
+    best_masks = [_only(present, h) for h in best]
     step_progress = after(progress, len(heads) + 1, total)
-    answers, predictions = predict_all(evaluator, kept, progress=step_progress, cancel=cancel)
+    answers, predictions = predict_all(evaluator, best_masks, progress=step_progress, cancel=cancel)
     reported = [
         # the model itself: no difference, whatever the examples
         replace(d, interval_low=0.0, interval_high=0.0) if mask == present else d
-        for mask, d in zip(kept, answers.deltas(predictions, about.metric), strict=True)
+        for mask, d in zip(best_masks, answers.deltas(predictions, about.metric), strict=True)
     ]
     q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
     flat = [answers.remark(predicted, names) for predicted in predictions]
@@ -117,8 +117,10 @@ def all_but_one(
         for i, (h, d) in enumerate(zip(best, reported, strict=True))
     )
     # where the metric had no value no head was chosen, so what it loses is not that of the layer's best
-    none: dict[str, Any] = dict.fromkeys(("delta", "interval_low", "interval_high", "p_value", "q_value"), float("nan"))
-    rows = tuple(replace(row, **none) if np.isnan(table[row.layer, row.head]) else row for row in rows)
+    undefined: dict[str, Any] = dict.fromkeys(
+        ("delta", "interval_low", "interval_high", "p_value", "q_value"), float("nan")
+    )
+    rows = tuple(replace(row, **undefined) if np.isnan(table[row.layer, row.head]) else row for row in rows)
     if progress is not None:
         progress(total, total)
     return AllButOne(about, select, chosen_on, answers.measure(answers.full, about.metric), table, rows, margin)
@@ -180,7 +182,7 @@ def finding(result: AllButOne) -> str:
         return "No layer of this model has heads."
     known = [r for r in result.rows if r.delta == r.delta]
     if not known:
-        return f"{flat(result)}{result.subject.called} has no value with one head in a layer."
+        return f"{one_class_remark(result)}{result.subject.called} has no value with one head in a layer."
     scale, worst = result.subject.scale, min(known, key=lambda r: r.delta)
     most = [_layer(result, r) for r in known if r.delta == worst.delta]
     enough = sum(within(r.interval_low, result.margin / scale) for r in result.rows)
@@ -193,14 +195,18 @@ def finding(result: AllButOne) -> str:
     of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {result.margin:g} points"
     sentence = f"In {enough} {of} one head is enough: {loss} is excluded."
     if not enough:
-        sentence = f"One head is shown to be enough in none {of}: {loss} is possible."
+        sentence = f"In no layer is one head shown to be enough: {loss} is possible{' in each' * (len(known) > 1)}."
     missing = len(result.rows) - len(known)
-    lost += f" In {missing} more the metric has no value." if missing else ""
-    lost += " The heads were chosen on these very examples, which flatters." if result.select == "same" else ""
-    return f"{flat(result)}{sentence} {lost}"
+    lost += f" In {missing} more layer{'s' * (missing > 1)} the metric has no value." if missing else ""
+    lost += (
+        " The heads were chosen on these same examples, so the cost looks smaller than it is."
+        if result.select == "same"
+        else ""
+    )
+    return f"{one_class_remark(result)}{sentence} {lost}"
 
 
-def flat(result: AllButOne) -> str:
+def one_class_remark(result: AllButOne) -> str:
     """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
     remarked = [r for r in result.rows if r.remark]
     more = (
@@ -233,7 +239,7 @@ def view(result: AllButOne) -> View:
                 lambda: figure(result),
                 f"Change of {about.called} when only the best head of one layer is left, chosen on {where}.",
                 r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
-                "Choosing and reporting on the same data flatters; 'training examples' does not.",
+                "Heads chosen on the reported data make the cost look smaller; those chosen on training data do not.",
             ),
             Table.of(
                 "all_but_one_table",

@@ -216,7 +216,7 @@ def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str
     """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
     fair = [c for c in curves if c.name != ORACLE_NAME]  # which has seen the answers
     best = max(fair or curves, key=_goes)
-    sentence = flat(best)
+    sentence = one_class_remark(best)
     if best.free > 0:
         last = best.kept[-1]
         sentence += (
@@ -278,7 +278,7 @@ def _where(curve: Curve) -> str:
     return f"{gaps.strip()}{' ' if gaps else ''}from {first} to {last} %"
 
 
-def flat(curve: Curve) -> str:
+def one_class_remark(curve: Curve) -> str:
     """From where on (nearly) all answers are of one class; a sentence with its blank, or nothing.
 
     Without any head it is no news.

@@ -187,7 +187,7 @@ class Span(Answer):
         return "none" if value[0, 0] < 0 else f"words {value[0, 0]} to {value[0, 1]}"
 
     def unread(self, places: Sequence[int], label: Any) -> bool:
-        """Where every gold answer is cut."""
+        """Whether every gold answer was cut off."""
         return all(first >= 0 and min(places[1 + 2 * first], places[2 + 2 * last]) < 0 for first, last in label)
 
     def gold(self, data: Any) -> NDArray:
@@ -313,8 +313,8 @@ class Span(Answer):
         """The lead of the donor's span over the text's, in the text's passage."""
         if len(text) != len(donor):
             raise TaskError(
-                "The passages of text and donor have different lengths, and spans are compared place by place. Give "
-                "two questions to one passage."
+                "The passages of text and donor have different lengths, and spans are compared token by token. Give "
+                "two questions about the same passage."
             )
         was, now = (tuple(self.plain(one[None])[0].tolist()) for one in (text, donor))
 

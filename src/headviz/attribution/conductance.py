@@ -83,7 +83,7 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
         raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
     if all(i == clf.tokenizer.unk_token_id for i in own):
         raise TaskError(
-            f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
+            f"'{clf.name}' has no word of '{_short(text)}' in its vocabulary: all become {clf.tokenizer.unk_token}. "
             f"It knows {clf.tokenizer.vocab_size:,} words and pieces, such as {_known_words(clf)}."
         )
 
@@ -105,8 +105,8 @@ def resolve_target(clf: Classifier, target: str | int, label: Any = None, word: 
 
 
 def _short(text: str) -> str:
-    seen = "".join(c for c in text if c.isprintable())  # what joins emoji is none, and would be shown as an escape
-    return seen if len(seen) <= 40 else seen[:37] + "…"
+    text = "".join(c for c in text if c.isprintable())  # zero-width joiners are not, and would show as escapes
+    return text if len(text) <= 40 else text[:37] + "…"
 
 
 SAMPLE = 4  # texts that are explained in TF32 and in float32, to compare them
@@ -227,40 +227,39 @@ class Explainer:
         done = dict(enumerate(self._maps(encodings, targets, options)))
         if tolerance is None:
             return done[0] if isinstance(text, str) else list(done.values())
-        rough = [i for i, maps in done.items() if not (options.reliable and maps.error <= tolerance)]
-        while rough:
+        unsettled = [i for i, maps in done.items() if not (options.reliable and maps.error <= tolerance)]
+        while unsettled:
             options = replace(options, steps=2 * options.steps)
             if options.steps > most:
-                done |= {i: _not_reached(done[i], tolerance) for i in rough if not done[i].error <= tolerance}
+                done |= {i: _not_reached(done[i], tolerance) for i in unsettled if not done[i].error <= tolerance}
                 break
-            if self.rough is not None and 0 in rough:
+            if self.rough is not None and 0 in unsettled:
                 self.rough(done[0])
-            old = [
-                done.pop(i) for i in rough
-            ]  # so that one set of maps is freed before the next: two of a long text would not fit
-            before = [None if options.reliable else maps for maps in old]
-            ordered = [] if stable is None else [_values(maps) for maps in old]
+            # so that one set of maps is freed before the next: two of a long text would not fit
+            old = [done.pop(i) for i in unsettled]
+            to_compare = [None if options.reliable else maps for maps in old]
+            values_before = [] if stable is None else [_values(maps) for maps in old]
             del old
-            finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
-            wrong = [_error(old, maps) for old, maps in zip(before, finer, strict=True)]
-            left = []
-            for k, (i, maps, error) in enumerate(zip(rough, finer, wrong, strict=True)):
+            finer = self._maps([encodings[i] for i in unsettled], [targets[i] for i in unsettled], options)
+            errors = [_error(coarse, maps) for coarse, maps in zip(to_compare, finer, strict=True)]
+            still_unsettled = []
+            for k, (i, maps, error) in enumerate(zip(unsettled, finer, errors, strict=True)):
                 done[i] = maps
                 if error <= tolerance:
                     continue
-                if stable is not None and (agree := _agreement(ordered[k], maps))[0] >= stable:
+                if stable is not None and (agree := _agreement(values_before[k], maps))[0] >= stable:
                     done[i] = _order_settled(maps, agree, tolerance)
                 else:
-                    left.append(i)
-            rough = left
+                    still_unsettled.append(i)
+            unsettled = still_unsettled
         return done[0] if isinstance(text, str) else [done[i] for i in sorted(done)]
 
     def _maps(self, encodings: list[Encoding], targets: list[Target], options: IntegrationOptions) -> list[Maps]:
         """From the cache where possible; the rest in one sweep, by length."""
         pairs = zip(encodings, targets, strict=True)
         keys = [] if self.store is None else [self._key(e, t, options) for e, t in pairs]
-        cached = [self._stored(k) for k in keys] or [None] * len(encodings)
-        missing = sorted((i for i, f in enumerate(cached) if f is None), key=lambda i: len(encodings[i]))
+        cached = [self._stored(k) for k in keys] or [None] * len(encodings)  # without a store there are no keys
+        missing = sorted((i for i, maps in enumerate(cached) if maps is None), key=lambda i: len(encodings[i]))
         if missing:
             new = self.run(
                 self.clf,
@@ -276,7 +275,8 @@ class Explainer:
                 cached[i] = maps
                 if self.store is not None:
                     self.store.put(keys[i], _arrays(maps))
-        return [self._finished(e, f, options) for e, f in zip(encodings, cached, strict=True) if f is not None]
+        results = [maps for maps in cached if maps is not None]
+        return [self._finished(e, maps, options) for e, maps in zip(encodings, results, strict=True)]
 
     def _key(self, encoding: Encoding, target: Target, options: IntegrationOptions) -> str:
         clf = self.clf

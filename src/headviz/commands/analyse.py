@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 
-def named() -> dict[str, Analysis]:
+def without_own_command() -> dict[str, Analysis]:
     """The analyses that have no command of their own."""
     return {name: analysis for name, analysis in ANALYSES.items() if not analysis.command}
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         declare(parser, ANALYSES[own])
         return
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
-    for name, analysis in named().items():
+    for name, analysis in without_own_command().items():
         text = analysis.help
         sub = names.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         declare(sub, analysis)
@@ -97,8 +97,8 @@ def run(args: argparse.Namespace) -> Shown:
         result = analysis.run(request)
     save_figure(args, analysis, result)
     content = {"analysis": args.analysis, **result.to_dict()}
-    if request.made is not None:
-        content = with_agreement(content, request.made)
+    if request.reported_evaluator is not None:
+        content = with_agreement(content, request.reported_evaluator)
     return Shown(content, analysis.view(result))
 
 
@@ -114,7 +114,7 @@ class FromArguments:
     def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
         self.args, self.progress = args, progress
         self.label_order = getattr(args, "label_order", None)  # an analysis without data has no such flag
-        self.made: Evaluator | None = None  # of the reported data: its precision goes with the result
+        self.reported_evaluator: Evaluator | None = None  # of the reported data: its precision goes with the result
 
     @cached_property
     def clf(self) -> Classifier:
@@ -135,9 +135,9 @@ class FromArguments:
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        self.made = self.on(self.data)
-        warn_of_answers(self.made)
-        return self.made
+        self.reported_evaluator = self.on(self.data)
+        warn_of_answers(self.reported_evaluator)
+        return self.reported_evaluator
 
     @cached_property
     def stand_in(self) -> tuple[StandIn, Dataset | None]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -148,9 +148,10 @@ def server(
     return command, environment
 
 
-def answers(address: str, seconds: float) -> bool:
-    """Whether a dashboard answers there within so many seconds."""
-    for _ in range(int(4 * seconds)):
+def answers(address: str, seconds: float, runs: Callable[[], bool] = lambda: True) -> bool:
+    """Whether a dashboard answers there within so many seconds, while it ``runs``."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and runs():
         try:
             with urlopen(f"{address}_stcore/health", timeout=1):
                 return True

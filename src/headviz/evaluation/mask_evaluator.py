@@ -105,15 +105,15 @@ def _units_in_order(data: Dataset, seed: int = 0) -> list[NDArray[np.int64]]:
     rank, units = sampling.unit_ranks(data, seed), sampling.members_of(data)
     group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
     group = group[[members[0] for members in units]]
-    place = np.empty(len(units))
-    for one in np.unique(group):
-        members = np.flatnonzero(group == one)
+    place = np.empty(len(units))  # the k-th of a class's m members gets (k + ½)/m
+    for number in np.unique(group):
+        members = np.flatnonzero(group == number)
         place[members[np.argsort(rank[members], kind="stable")]] = (np.arange(len(members)) + 0.5) / len(members)
     return [units[i] for i in np.lexsort((rank, place))]
 
 
 def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArray[np.int64]]:
-    """The examples that each part adds; two parts or one where a whole evaluation takes few operations."""
+    """The examples that each part adds; fewer parts, or only the whole, where an evaluation takes few operations."""
     operations /= GPU_FASTER if device.type == "cuda" else 1
     if operations <= AT_ONCE:
         return [np.arange(len(data))]
@@ -259,7 +259,7 @@ class MaskEvaluator(ABC):
 
 
 def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:
-    """The mask with each head of the model switched once, the cheapest first: those of the last layers."""
+    """The mask with each head of the model switched once, the cheapest first: heads of the last layers."""
     return [mask.toggled([head]) for head in sorted(present.kept, reverse=True)]
 
 

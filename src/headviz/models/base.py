@@ -208,7 +208,7 @@ class TransformerModel(Network, ABC):
 
     @property
     def job(self) -> str:
-        """The name of that: "class", "number", "sentence"; "word" for a masked-language head."""
+        """The name of the job: "class", "number", "sentence"; "word" for a masked-language head."""
         return self.answer.job
 
     @property
@@ -274,7 +274,7 @@ class TransformerModel(Network, ABC):
 
     def ranked_in_batch(self, model: Any, batch: dict[str, Tensor], labels: Tensor) -> tuple[Tensor, Tensor]:
         """The logits of a batch and their loss, where each text is set apart from all others of the batch."""
-        raise ModelError(f"'{self.name}' makes no vectors, so no text of a batch is set apart from the others.")
+        raise ModelError(f"'{self.name}' is not an embedder, so it cannot be trained with in-batch negatives.")
 
     def sample(self, texts: Sequence[str]) -> dict[str, Tensor]:
         """A batch of sequences as the model reads them, made of a few texts."""

@@ -100,7 +100,7 @@ def name_of(model: Model) -> str:
         except UserError:
             known = None  # the name was given by the user, and stands for nothing
     if known is not None and known.digest == model.digest:
-        return str(Path(model.name).resolve()) if os.path.isdir(model.name) else model.name
+        return model.name if model.name in NAMED or not os.path.isdir(model.name) else str(Path(model.name).resolve())
     folder = place() / f"model-{model.digest[:16]}"
     if not folder.exists():
         model.save(folder)
@@ -115,9 +115,10 @@ def address_of(data: Dataset) -> dict[str, str]:
         same = False
     if same and data.split == "dev":
         return {"task": data.task.name, "limit": str(len(data))}
-    if not data.label_names:
+    if data.job != "class":
         raise OptionError(
-            f"Only classes can be shown from a notebook; '{data.task.name}' has none. Open its files instead."
+            f"Only classes can be shown from a notebook; '{data.task.name}' has another kind of answer. Open its files "
+            "instead."
         )
     folder = place() / f"data-{data.digest[:16]}"
     folder.mkdir(exist_ok=True)
@@ -125,9 +126,7 @@ def address_of(data: Dataset) -> dict[str, str]:
         {k: v for k, v in {"a": e.text, "b": e.pair, "label": e.label, "slice": e.slice}.items() if v is not None}
         for e in data
     ]
-    for split in ("train", "dev"):
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        replace_file(folder / f"{split}.jsonl", text)
+    replace_file(folder / "dev.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     fields = {"task": "custom", "data": str(folder), "columns": "a,b" if data.pairs is not None else "a", "limit": "0"}
     fields |= {"label": "label"} if data.labels is not None else {}
     return fields | ({"groups": "slice"} if data.slices is not None else {})
@@ -155,7 +154,7 @@ def started() -> str:
         )
     atexit.register(process.terminate)
     address = f"http://{HOST}:{port}/"
-    if not serve.answers(address, WAIT):
+    if not serve.answers(address, WAIT, lambda: process.poll() is None):
         process.terminate()
         lines = log.read_text(errors="replace").strip().splitlines()
         raise UserError(f"The dashboard did not start: {lines[-1] if lines else 'it printed nothing'}.")

@@ -103,7 +103,7 @@ def search_by_fisher(full: HeadMask, sizes: Sequence[int]) -> Masks:
 
 
 def exact_gates(full: HeadMask, sizes: Sequence[int]) -> Masks:
-    """For each size: learn which heads to keep, from the gates of the step before on. A head may come back."""
+    """For each size: learn which heads to keep, starting from the gates of the previous step. A head may come back."""
     gates, mask = None, full
     for size in sizes:
         gates = yield LearnGates(size, mask, gates)
@@ -112,7 +112,7 @@ def exact_gates(full: HeadMask, sizes: Sequence[int]) -> Masks:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One algorithm. Forms, plans, the command line, the README and reports are made from these fields."""
+    """One algorithm. Forms, plans, the command line, docs/tables.md and reports are made from these fields."""
 
     name: str
     title: str
@@ -278,19 +278,19 @@ _TABLE = (
         "bias",
         "Bias compensation",
         "The removed heads' mean output, over the real tokens of a sample, is added to W_O's bias.",
-        "One pass of the full model over the sample; every mask is then served.",
+        "One pass of the full model over the sample, which then serves for every mask.",
     ),
     Repair(
         "tune",
         "Mask tuning",
         "Each kept head gets the factor that rebuilds the full model's layer outputs best (least squares).",
-        "One pass over the sample per layer and mask; solves for as many unknowns as a layer has heads.",
+        "Two passes over the sample per mask (in some families per layer); as many unknowns as a layer has heads.",
     ),
     Repair(
         "refit",
         "Refit of W_O",
         "Each layer's W_O and bias are solved again, so that the kept heads rebuild the full model's layer outputs.",
-        "One pass over the sample per layer and mask; solves for as many unknowns per output as W_O has columns.",
+        "Two passes over the sample per mask (in some families per layer); as many unknowns as W_O has columns.",
     ),
 )
 

@@ -92,7 +92,7 @@ class RunView(Shown):
 
     @property
     def count(self) -> tuple[int, int]:
-        """Steps so far and in all (0 = not known). Full models count, but not in a pruning run."""
+        """Steps so far and in all (0 = not known). Full models count, except in pruning runs."""
         expected = self.record.expected
         if self.record.kind != PRUNE:
             return len(self.steps) + len(self.baseline), expected

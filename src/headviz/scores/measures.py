@@ -24,7 +24,7 @@ from .options import (
     StandInOptions,
     TaylorOptions,
 )
-from .statistics import Summary, apart, exact, layer_normed, mean, total
+from .statistics import Summary, exact, layer_normed, mean, ties_broken, total
 from .task_loss import cost_in_loss, cost_of_ablation
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def ablation(inputs: Inputs, options: AblationOptions) -> Summary:
     cost = cost_of_ablation(inputs.rows, inputs.data, inputs.order, options.metric)
     if options.ties != LOSS:
         return cost
-    return replace(cost, values=apart(cost.values, mean(ablation_loss(inputs, options)).values))
+    return replace(cost, values=ties_broken(cost.values, mean(ablation_loss(inputs, options)).values))
 
 
 def ablation_loss(inputs: Inputs, options: StandInOptions) -> np.ndarray:

@@ -58,8 +58,8 @@ class Summary:
         return replace(summary, roles=roles or None)
 
 
-def apart(values: Table, by: Table) -> Table:
-    """Equal values in the order of ``by``: apart by less than a thousandth of the smallest difference of two."""
+def ties_broken(values: Table, by: Table) -> Table:
+    """The values, with ties broken by ``by``, by less than a thousandth of the smallest difference of two."""
     known = np.isfinite(values) & np.isfinite(by)
     rising = np.unique(values[known].round(12))
     least = np.diff(rising).min() if len(rising) > 1 else 1.0
@@ -120,7 +120,7 @@ def total(per: NDArray, units: NDArray | None = None) -> Summary:
 
 def scaled(s: Summary, factor: float) -> Summary:
     """The same in another unit."""
-    again = s.resample
+    resample = s.resample
     return Summary(
         s.values * factor,
         s.stderr * factor,
@@ -128,7 +128,7 @@ def scaled(s: Summary, factor: float) -> Summary:
         s.high * factor,
         s.undefined,
         s.rows,
-        None if again is None else lambda counts: again(counts) * factor,
+        None if resample is None else lambda counts: resample(counts) * factor,
     )
 
 
@@ -137,7 +137,7 @@ def layer_normed(s: Summary, on: NDArray[np.bool_]) -> Summary:
 
     The norm counts as exact in the standard errors: they are those of a head against its layer.
     """
-    again = s.resample
+    resample = s.resample
 
     def norm(values: NDArray) -> NDArray:
         length = np.sqrt((np.where(on, np.nan_to_num(values), 0.0) ** 2).sum(axis=-1, keepdims=True))
@@ -151,7 +151,7 @@ def layer_normed(s: Summary, on: NDArray[np.bool_]) -> Summary:
         s.high / by,
         s.undefined,
         s.rows,
-        None if again is None else lambda counts: (x := again(counts)) / norm(x),
+        None if resample is None else lambda counts: (x := resample(counts)) / norm(x),
     )
 
 
@@ -177,8 +177,8 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     """Expected share of the bottom 20 % of heads that another sample of this size would agree on.
 
     It is the mean overlap of pairs of resamples. Sampling noise also spreads the values themselves, so these are
-    first moved towards their median by that much. Heads that tie count as drawn, in each resample for itself. 1 = the
-    ranking is settled; BOTTOM = no better than chance. NaN with fewer than two units.
+    first moved towards their median by that much. Heads that tie are put in random order, anew in each resample.
+    1 = the ranking is settled; BOTTOM = no better than chance. NaN with fewer than two units.
     """
     measured = on & ~np.isnan(s.values)
     k = round(BOTTOM * int(measured.sum()))

@@ -107,8 +107,8 @@ def thumbnails(maps: np.ndarray) -> tuple[np.ndarray, int]:
 def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chosen: int | None) -> go.Figure:
     """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
 
-    The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
-    their totals next to the names. Of long texts a cell shows the strongest of a block.
+    The scale is logarithmic away from zero, because otherwise one strong connection would leave all others white.
+    Signed maps have their totals next to the names. Of long texts a cell shows the strongest of a block.
     """
     columns = 6
     rows = -(-len(names) // columns)
@@ -212,7 +212,7 @@ def arcs(connections: Sequence[Arc], queries: Sequence[str], keys: Sequence[str]
             opacity=0.2 + 0.75 * strength,
             showlegend=False,
             meta={"query": a.query, "key": a.key},
-            hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>".replace("%", "%%"),
+            hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>",
         )
     size = 12 if max(len(queries), len(keys)) <= 28 else 9
     for x, tokens, side, end in ((-0.03, queries, "middle left", "query"), (1.03, keys, "middle right", "key")):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...analyses.ablation import ablate
 from ...analyses.analysis import SEED
 from ...analyses.common import ORACLE, check_score
-from ...analyses.pruning_curve import PruningCurves, flat, pruning_curves, ties_of_curves
+from ...analyses.pruning_curve import PruningCurves, one_class_remark, pruning_curves, ties_of_curves
 from ...answers.metrics import constant_name
 from ...display.figures.style import FAINT, frame, safe
 from ...display.numbers import metric
@@ -175,17 +175,17 @@ def figure(result: Dynamics) -> Figure:
     """One line per checkpoint, later ones stronger: percentage pruned against percentage left."""
     fig = go.Figure()
     last = max(1, len(result.checkpoints) - 1)
-    for k, point in enumerate(result.checkpoints):
-        part = k / last  # more ink and more width: both read on a light and on a dark page
+    for k, checkpoint in enumerate(result.checkpoints):
+        age = k / last  # more ink and more width: both read on a light and on a dark page
         fig.add_scatter(
-            x=[100 * s for s in point.sparsities],
-            y=[100 * r for r in point.left],
+            x=[100 * s for s in checkpoint.sparsities],
+            y=[100 * r for r in checkpoint.left],
             mode="lines+markers",
-            name=point.name,
-            line={"color": f"rgba(28,140,163,{0.5 + 0.5 * part:.2f})", "width": 1.5 + 1.5 * part},
-            marker={"size": 5 + 2 * part},
-            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % left, " + f"{point.baseline:.3f} unpruned"
-            "<extra>" + safe(point.name) + "</extra>",
+            name=checkpoint.name,
+            line={"color": f"rgba(28,140,163,{0.5 + 0.5 * age:.2f})", "width": 1.5 + 1.5 * age},
+            marker={"size": 5 + 2 * age},
+            hovertemplate="%{x:.0f} % pruned: %{y:.1f} % left, " + f"{checkpoint.baseline:.3f} unpruned"
+            "<extra>" + safe(checkpoint.name) + "</extra>",
         )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.add_hline(y=0, line={"color": FAINT, "dash": "dot", "width": 1})
@@ -208,13 +208,16 @@ def finding(result: Dynamics) -> str:
 
     def spares(c: Checkpoint) -> str:
         if c.spare is None:
-            return f"{c.name} is no better than {level}" if _corrected(result) else f"{c.name} has none to lose"
+            return f"{c.name} none: " + (
+                f"it is no better than {level}" if _corrected(result) else "it has none to lose"
+            )
         sure = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
-        return f"{c.name} with {100 * c.spare:.0f} % of the heads off{sure}"
+        return f"{c.name} {100 * c.spare:.0f} %{sure}"
 
     of = f"what they have above {level}" if _corrected(result) else "their metric"
     spared = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
-    return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {spared}."
+    remark = one_class_remark(last.curves.curves[0])
+    return f"{remark}Share of heads that can be off with {100 * KEPT:.0f} % of {of} left: {spared}."
 
 
 def view(result: Dynamics) -> View:

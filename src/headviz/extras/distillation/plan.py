@@ -21,7 +21,7 @@ class TrainingOptions(Options):
     """One training. The seed is not here, because one plan trains with several.
 
     ``steps`` is 300 whatever the teacher had. The command and the page give students as many updates as the teacher
-    had, where its folder tells; in Python, ask ``teacher_updates(model)`` and say so.
+    had, where its folder tells; in Python, pass ``teacher_updates(model)`` as ``steps``.
     """
 
     called: ClassVar[str] = "training option"
@@ -34,16 +34,16 @@ class TrainingOptions(Options):
     every: int = option(50, "updates between points of the curve", least=1, metavar="N")
     warmup: float = option(0.05, "share of the updates with a rising rate", least=0, most=1, metavar="W")
     schedule: str = option(
-        "linear", "of the rate after that: it falls to zero, or stays", ("linear", "constant"), metavar="NAME"
+        "linear", "rate after the warm-up: it falls to zero in a line, or stays", ("linear", "constant"), metavar="NAME"
     )
-    weight_decay: float = option(0.0, "of AdamW", least=0, most=1e6, metavar="D")
+    weight_decay: float = option(0.0, "AdamW's weight decay", least=0, most=1e6, metavar="D")
     max_grad_norm: float = option(1.0, "larger gradients are scaled down to it", least=0, above=True, most=1e9, flag="")
-    temperature: float = option(2.0, "of the teacher's logits, for kd", least=0, above=True, most=1000, metavar="T")
+    temperature: float = option(2.0, "softmax temperature for kd", least=0, above=True, most=1000, metavar="T")
     teacher_share: float = option(
         0.5, "share of the loss against the teacher's logits, for kd", least=0, most=1, metavar="S"
     )
     kl_weight: float = option(
-        1.0, "of the divergence, for variational; 1 is the evidence lower bound", least=0, most=1e6, metavar="W"
+        1.0, "weight of the KL divergence, for variational; 1 is the evidence bound", least=0, most=1e6, metavar="W"
     )
     anneal: float = option(0.0, "share of the updates over which that weight rises", least=0, most=1, metavar="S")
     forcing: float = option(

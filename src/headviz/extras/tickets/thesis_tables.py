@@ -83,7 +83,7 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
             )
         )
     notes = (*map(caveat, sorted({r.lowest.seeds for r in by_ticket})), margin_words(margin)) if by_ticket else ()
-    title = "Winning tickets (layout of the thesis's Table 6.2), metrics in per cent"
+    title = "Winning tickets (layout of the thesis's Table 6.2), metrics in percent"
     return Layout(title, header, tuple(rows), notes)
 
 
@@ -224,7 +224,7 @@ def show(result: dict[str, Any]) -> str:
     parts = []
     for shown_table in result["tables"]:
         rows = [shown_table["header"], *shown_table["rows"]]
-        shown = table(rows) if shown_table["rows"] else "no such run"
+        shown = table(rows) if shown_table["rows"] else "none of these runs belongs in this table"
         parts.append("\n".join([shown_table["title"], shown, *shown_table["notes"]]))
     return "\n\n".join(parts)
 
@@ -236,8 +236,11 @@ def _states(name: str) -> list[State]:
     registry = Registry()
     record = look(registry, name)
     runs = registry.records(parent=record.id) if record.kind == SWEEP else [record]
-    if any(r.kind != "prune" for r in runs):
-        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have tickets.")
+    if others := sorted({r.kind for r in runs} - {"prune"}):
+        what = "is" if record.kind != SWEEP else "holds runs"
+        raise RunError(
+            f"Run {record.id} {what} of kind {', '.join(map(repr, others))}: only pruning runs have tickets."
+        )
     states = [s for r in runs if (s := state_of(r, registry.folder)) is not None]
     if not states:
         raise RunError(f"Run {record.id} has no step yet; it is {record.state}.")

@@ -274,4 +274,4 @@ def recipe(options: Mapping[str, Any]) -> str:
     other = [Code("headviz.evaluator_of(clf, some)")] if options["select"] == "other" else []
     about = changed(options, (MARGIN_OPTION, SEED))
     made = call("headviz.stack_report", Code("evaluator"), "taylor", Code("scores"), *other, **about)
-    return f"scores = headviz.score_heads(clf, some, score='taylor').values\nfound = {made}"
+    return f"scores = headviz.score_heads(clf, some, score='taylor').values\nresult = {made}"

@@ -132,14 +132,13 @@ class Placed:
 
 
 def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
-
+    """The chunk's groups for a device: as they are on a processor, merged and padded on a GPU."""
     groups = chunk.groups if device.type == "cpu" else tuple(_padded(chunk.groups, device, dtype))
     return Placed(groups, put(torch.tensor(chunk.first_rows(), dtype=torch.long), device))
 
 
 def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -> Iterator[Group]:
     """Neighbours of similar length as one group."""
-
     together: list[Group] = []
     for group in (*groups, None):
         if group is not None and (not together or group.length <= UNEVEN * together[0].length):
@@ -163,8 +162,8 @@ def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding], groups: 
     """The embeddings of a chunk, [N, D], computed by its own groups or by these."""
     if not clf.in_stages([encodings[i] for i in chunk.index]):
         raise ModelError(
-            f"This follows the layers of one sequence, and '{clf.name}' computes each text of a pair by itself. "
-            "Masks, scores, conductance, patching, ablations, pruning runs and training work."
+            f"This method needs both texts in one sequence, but '{clf.name}' encodes each text of a pair separately. "
+            "What works: masks, scores, conductance, patching, ablations, pruning runs and training."
         )
     embeddings = clf.module(clf.family.embeddings)
     parts = []

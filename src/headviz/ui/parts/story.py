@@ -49,7 +49,7 @@ class Step:
 def steps() -> tuple[Step, ...]:
     """The four steps. Which heads they switch off comes from the model card and from the shipped scores."""
     known = abilities.listed(View())
-    negation, order = known["negation"].heads[0], known["role-swap"].heads[0]
+    negation_head, order_head = known["negation"].heads[0], known["role-swap"].heads[0]
     shared = HeadId.parse(card_figures()["heads"]["shared"][0])
     table = scoring.scores(View(), ORDER)
     assert table is not None
@@ -69,12 +69,12 @@ def steps() -> tuple[Step, ...]:
         ),
         Step(
             "Word order on another",
-            f"Look at the two answers: {order} is switched off, and the model can no longer tell who follows whom.",
+            f"Look at the two answers: {order_head} is off, and the model can no longer tell who follows whom.",
             "compare",
             {
                 "a": "The aunt followed the uncle.",
                 "b": "The uncle followed the aunt.",
-                "mask": full.without([order]).hex,
+                "mask": full.without([order_head]).hex,
                 "tokens": True,
             },
         ),
@@ -87,12 +87,12 @@ def steps() -> tuple[Step, ...]:
         ),
         Step(
             "Now your own sentence",
-            f"Change a word: {negation}, which carries negation, is off. An example is below the fields.",
+            f"Change a word: {negation_head}, which carries negation, is off. An example is below the fields.",
             "compare",
             {
                 "a": "The dog is not sleeping.",
                 "b": "The dog is sleeping.",
-                "mask": full.without([negation]).hex,
+                "mask": full.without([negation_head]).hex,
                 "tokens": True,
             },
             own_text=True,
@@ -117,13 +117,13 @@ def go(number: int) -> None:
 
 
 def _leave(view: View) -> None:
-    """The mask and the text stay, what the step alone has set does not: other pages show it, too."""
+    """Keep the mask and the text; reset what only the step had set, because other pages show it too."""
     set_by_step = steps()[view.story - 1].view
     own = {n: FIELDS[n] for n in OF_STEP if n in set_by_step and getattr(view, n) == set_by_step[n]}
     state.update(story=0, **own)
 
 
-def strip() -> None:
+def step_buttons() -> None:
     """The four steps in one line."""
     if not abilities.known(state.view()):
         return
@@ -135,10 +135,10 @@ def strip() -> None:
             )
 
 
-def line(page: str) -> None:
-    """Above a step's own page: the step, its sentence, and the way on. Page down and page up turn it.
+def step_bar(page: str) -> None:
+    """Above a step's own page: the step, its sentence, and the way on.
 
-    On another page the demonstration is over.
+    Page Down and Page Up go to the next and the previous step. On another page the demonstration is over.
     """
     view = state.view()
     at = view.story

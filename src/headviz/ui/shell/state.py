@@ -34,9 +34,9 @@ class Session:
     written: tuple[tuple[float, Address], ...] = ()
     page: str = ""  # of the page drawn last, its title
     kept_of: str = ""  # digest of the model whose part of the workspace is here
-    kept_masks: tuple[tuple[str, str], ...] = ()  # as they were there last
-    texts: tuple[tuple[str, str], ...] = ()  # own texts that are kept, the newest first
-    new_texts: tuple[tuple[str, str], ...] = ()  # and those that are to be
+    kept_masks: tuple[tuple[str, str], ...] = ()  # the workspace's masks when it was last read
+    texts: tuple[tuple[str, str], ...] = ()  # own texts that are saved, the newest first
+    new_texts: tuple[tuple[str, str], ...] = ()  # texts that are still to be saved
 
     def echoes(self, address: Address) -> bool:
         """Whether this address was written by us, and is not a link or the back button.
@@ -85,14 +85,14 @@ def went_back(query: str) -> None:
 def _take(read: Address) -> None:
     now = session()
     values = dict(read)
-    behind = values.pop(LONG, "").split(",")  # texts too long for an address stay in the session
-    kept = {n: t for n in ("a", "b") if n in behind and len(t := getattr(now.view, n)) > LONGEST_TEXT}
-    if gone := [n for n in behind if n not in kept]:
-        values[LONG] = ",".join(gone)
-    seen, complaints = from_address(values)
-    seen = replace(seen, **kept)
-    history = now.history.push(seen.mask) if now.written else History(present=seen.mask)
-    _put(replace(now, view=seen, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)))
+    too_long = [name for name in values.pop(LONG, "").split(",") if name]  # for an address; they stay in the session
+    kept = {n: t for n in ("a", "b") if n in too_long and len(t := getattr(now.view, n)) > LONGEST_TEXT}
+    if lost := [n for n in too_long if n not in kept]:
+        values[LONG] = ",".join(lost)
+    new_view, complaints = from_address(values)
+    new_view = replace(new_view, **kept)
+    history = now.history.push(new_view.mask) if now.written else History(present=new_view.mask)
+    _put(replace(now, view=new_view, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)))
 
 
 def publish() -> None:
@@ -316,7 +316,9 @@ def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
     """Tabs; the open one is kept in the address. A closed tab (``.open``) need not be drawn."""
     asked, seen = view().tab, f"{key}__seen"
-    if asked and asked not in labels and st.query_params.get("tab") == asked:  # of a link, not the page before
+    if (
+        asked and asked not in labels and st.query_params.get("tab") == asked
+    ):  # asked for by a link, not left over from the previous page
         notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")
     if asked != st.session_state.get(seen, ""):
         st.session_state[key] = asked if asked in labels else labels[0]

@@ -227,7 +227,7 @@ def _recipe(planned: Planned) -> tuple[str, str]:
     record = planned.spec.to_dict()
     words = {k: v for k, v in record.items() if k not in ("masks", "targets")}
     code = call("headviz.transfer", record["masks"], record["targets"], **words)
-    python = f"import headviz\nfound = {code}\nfound.entries"
+    python = f"import headviz\nresult = {code}\nresult.entries"
     line = command(f"transfer {FILE}", [("out", OUT)])
     return python, f"echo {shlex.quote(json.dumps(record, ensure_ascii=False))} > {FILE}\n{line}"
 

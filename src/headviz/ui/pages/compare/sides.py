@@ -52,8 +52,10 @@ def listed(clf: Classifier) -> dict[str, str]:
 
 
 def named(run: RunView, step: dict[str, Any]) -> str:
-    """What a step of a run is called; empty for one whose model is not there: out of reach, or deleted."""
-    return f"{run.record.title[:80]}, {how}" if (how := STEPS[run.record.kind](run, step)) else ""
+    """What a step of a run is called; empty for one without a model: out of reach, deleted, or of another kind."""
+    name_of = STEPS.get(run.record.kind)
+    how = "" if name_of is None else name_of(run, step)
+    return f"{run.record.title[:80]}, {how}" if how else ""
 
 
 def choose(clf: Classifier) -> list[Column]:
