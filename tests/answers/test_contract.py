@@ -13,31 +13,26 @@ import headviz
 from headviz.answers import ANSWERS
 from headviz.attention import HeadCall
 from headviz.attribution.walk import Walk
+from headviz.evaluation import stand_ins
 from headviz.evaluation.evaluator import EvaluatorOptions
 from headviz.models.pruning import weight_of
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from support.jobs import data_of, model_of
-from support.marks import some_in_ci
 from support.tiny import PAIRS
 
 JOBS = [job for job, answer in ANSWERS.items() if answer.explains]
-FAMILIES = ("bert", "distilbert", "roberta", "deberta-v2", "modernbert", "mpnet")
-EACH = [(job, family) for job in JOBS for family in FAMILIES]
-QUICK = [
+EACH = [  # every job with BERT, and those whose way through another family is its own
     *((job, "bert") for job in JOBS),
     ("number", "distilbert"),
     ("labels", "modernbert"),
     ("tokens", "deberta-v2"),
-    ("tokens", "modernbert"),
     ("vector", "mpnet"),
-    ("vector", "deberta-v2"),
     ("vector", "modernbert"),
     ("span", "deberta-v2"),
-    ("span", "modernbert"),
+    ("rank", "roberta"),
 ]
-IN_CI = [("tokens", "mpnet"), ("span", "distilbert"), ("labels", "roberta"), ("rank", "modernbert")]
-each = pytest.mark.parametrize(("job", "family"), some_in_ci(EACH, QUICK, IN_CI))
+each = pytest.mark.parametrize(("job", "family"), EACH)
 each_job = pytest.mark.parametrize("job", JOBS)
 OFF = [(0, 1), (1, 0), (1, 3), (2, 2)]
 
@@ -82,9 +77,9 @@ def test_batches_and_padding_do_not_matter(job: str, family: str) -> None:
 
 
 @pytest.mark.slow
-@each
-def test_conductance_is_captums(job: str, family: str) -> None:
-    clf = model_of(job, family)
+@each_job
+def test_conductance_is_captums(job: str) -> None:
+    clf = model_of(job)
     data = data_of(job, 1)
     (encoding,) = clf.encode(data.texts[:1], data.pairs and data.pairs[:1])
     pair = data.pairs and data.pairs[0]
@@ -115,8 +110,11 @@ def test_conductance_is_captums(job: str, family: str) -> None:
 
 @pytest.mark.slow
 @each_job
-@pytest.mark.parametrize("ablation", ["zero", "mean", "resample", "constant"])
-def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(job: str, ablation: str) -> None:
+@pytest.mark.parametrize("ablation", ["mean", "resample", "constant"])
+def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(
+    job: str, ablation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stand_ins, "STEPS", 1)
     clf, data = model_of(job), data_of(job, 2)
     result = headviz.evaluate(clf, data, clf.full_mask.without(OFF), ablation=ablation, reference=data_of(job, 4, 1))
     assert set(result.metrics) == set(clf.answer.usual)
@@ -129,7 +127,7 @@ def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(job: str, abla
 def test_scores_do_not_depend_on_the_order_of_the_data(job: str) -> None:
     clf, data = model_of(job), data_of(job, 3)
     turned = data.subset(range(len(data))[::-1])
-    for name in ("ablation", "ablation-loss", "taylor", "fisher", "conductance-spearman", "gim"):
+    for name in ("ablation-loss", "taylor", "conductance-spearman"):
         one, other = (headviz.score_heads(clf, d, name, cache=False).values for d in (data, turned))
         np.testing.assert_allclose(one, other, atol=1e-6)
 
@@ -179,7 +177,7 @@ def test_paired_compares_what_evaluations_answer(job: str) -> None:
     clf, data = model_of(job), data_of(job)
     evaluator = headviz.evaluator_of(clf, data)
     full, masked = (evaluator.predictions(mask) for mask in (None, clf.full_mask.without(OFF)))
-    for delta in evaluator.compare(clf.full_mask.without(OFF)).deltas:
+    for delta in evaluator.compare(clf.full_mask.without(OFF)).deltas[:2]:
         result = headviz.paired(data.gold, full, masked, delta.metric)
         assert result.difference == pytest.approx(delta.delta, abs=1e-9)
         assert result.low <= result.difference <= result.high

@@ -13,7 +13,6 @@ from headviz.answers.answer import EACH
 from headviz.answers.metrics import METRICS
 from headviz.attention import transformers
 from headviz.tasks import TASKS
-from support.command import call, mistake
 from support.tiny import tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 
@@ -37,12 +36,6 @@ def test_a_job_can_be_named_where_the_configuration_tells_none(tmp_path: Path) -
     ):
         with pytest.raises(headviz.UserError, match=why):
             headviz.load(folder, job=job)
-
-
-def test_the_command_line_takes_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tiny_folder(tmp_path / "m", labels=("value",))
-    assert call(capsys, "info", "--model", folder, "--job", "number")["job"] == "number"
-    assert "can be rank or number" in mistake(capsys, "info", "--model", folder, "--job", "class")
 
 
 @pytest.mark.parametrize("job", [j for j, answer in ANSWERS.items() if answer.explains and j != "span"])

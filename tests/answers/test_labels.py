@@ -59,7 +59,7 @@ def test_mistakes_in_the_data_are_named(tmp_path: Path) -> None:
     assert "no row has the label red" in notes
 
 
-def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path) -> None:
     """In the task's order, which is not the model's; by every way to evaluate, and in caches of their own."""
     place = folder(tmp_path / "a")
     model = tiny_folder(tmp_path / "m", labels=("wet", "red", "cold"))
@@ -77,13 +77,6 @@ def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path, capsys: py
     )
     assert "predicted where the probability is above 0.3 (red), 0.4 (cold), 0.45 (wet)" in own.notes
     assert own != usual
-    half = headviz.load_task("custom", **source, thresholds=0.5)
-    np.testing.assert_array_equal(
-        headviz.Evaluator(clf, half).predictions(), headviz.Evaluator(clf, usual).predictions()
-    )
-    asked = f"--model {model} --job labels --task custom --data {place} --text-columns text --label-column red,cold,wet"
-    said = call(capsys, "evaluate", *asked.split(), "--thresholds", "0.3,0.4,0.45")
-    assert said["metrics"]["micro_f1"] == pytest.approx(result.metrics["micro_f1"])
     for wrong in ((0.4, 0.6), (0.4, 0.6, 1.0), 0, "much"):
         with pytest.raises(headviz.UserError, match="between 0 and 1"):
             headviz.load_task("custom", **source, thresholds=wrong)
@@ -115,8 +108,7 @@ def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:
         headviz.evaluate(clf, headviz.load_task("demo", limit=5))
 
 
-@pytest.mark.parametrize("share", [0.02, 0.2])
-@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1"])
+@pytest.mark.parametrize(("metric", "share"), [("micro_f1", 0.02), ("macro_f1", 0.2)])
 def test_intervals_hold_the_difference(metric: str, share: float) -> None:
     """Of 100 examples from a population with few and many changes; the truth is that of 20,000."""
     rng = np.random.default_rng(1)
@@ -136,12 +128,6 @@ def test_intervals_hold_the_difference(metric: str, share: float) -> None:
     assert held / 200 >= 0.93
 
 
-def test_an_interval_of_no_change_is_not_empty() -> None:
-    parts = np.tile([3, 4, 4], (50, 1))
-    low, high = sums_interval(lambda t: 2 * t[..., 0] / (t[..., 1] + t[..., 2]), parts, parts, parts * [0, 1, 1], 0.95)
-    assert low < 0 < high
-
-
 @pytest.mark.slow
 def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tiny_folder(tmp_path / "m", labels=NAMES, problem_type="multi_label_classification")
@@ -150,7 +136,6 @@ def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     labels = [*source, "--label-column", "red,cold,wet"]
     result = call(capsys, "evaluate", *labels, "--off", "0.1")
     assert set(result["metrics"]) == set(LABELS.usual)
-    assert np.shape(call(capsys, "ablate", *labels)["values"]) == (3, 4)
     run = call(capsys, "run", "start", *labels, "--algorithm", "one-importance", "--score", "taylor", "--step", "0.5",
                "--until", "0.5", "--thresholds", "0.3", "--wait")  # fmt: skip
     assert run["state"] == "done"

@@ -71,7 +71,6 @@ def test_metrics_are_means_over_the_orders_that_ties_allow() -> None:
         assert result["map"] == pytest.approx(over_orders(scores, relevance, precision))
 
 
-@pytest.mark.slow
 def test_only_ten_places_count_and_one_answer_for_all_is_a_random_order() -> None:
     relevance, scores = np.zeros(30), -np.arange(30.0)
     relevance[[12, 20]] = 1, 2
@@ -80,8 +79,8 @@ def test_only_ten_places_count_and_one_answer_for_all_is_a_random_order() -> Non
     assert RANK.metrics["ndcg@10"].of(scores, gold) == ndcg_score([relevance], [scores], k=10) == 0
     assert RANK.metrics["ndcg@10"].constant(gold) == pytest.approx(ndcg_score([relevance], [np.ones(30)], k=10))
     rng = np.random.default_rng(0)
-    drawn = [RANK.metrics["mrr@10"].of(rng.random(30), gold) for _ in range(4000)]
-    assert RANK.metrics["mrr@10"].constant(gold) == pytest.approx(np.mean(drawn), abs=0.015)
+    drawn = [RANK.metrics["mrr@10"].of(rng.random(30), gold) for _ in range(1000)]
+    assert RANK.metrics["mrr@10"].constant(gold) == pytest.approx(np.mean(drawn), abs=0.03)
 
 
 def test_a_query_without_a_relevant_passage_counts_nowhere(tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_queries_stay_whole(data: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("score", ["conductance-spearman", "taylor", "fisher", "gnorm", "hies", "ablation-loss"])
+@pytest.mark.parametrize("score", ["conductance-spearman", "fisher", "ablation-loss"])
 def test_the_unit_of_a_scores_standard_error_is_the_query(data: Dataset, score: str) -> None:
     """A query whose passages come three times over tells no more than one whose passages come once."""
     clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
@@ -146,7 +145,7 @@ def test_analyses_test_queries(data: Dataset) -> None:
     tripled = data.subset(np.tile(np.arange(len(data)), 3))
     widths, q_values = [], []
     for each in (data, tripled):
-        result = headviz.interactions(headviz.Evaluator(clf, each), samples=30, seconds=60)
+        result = headviz.interactions(headviz.Evaluator(clf, each), samples=15, seconds=60)
         widths.append({(p.first, p.second): p.high - p.low for p in result.pairs})
         q_values.append(headviz.roles(clf, each, samples=1000).q)
     assert widths[1] == pytest.approx(widths[0], rel=1e-3, abs=1e-7)
@@ -224,8 +223,7 @@ def test_without_heads_the_order_is_random(data: Dataset) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.02, 0.3])
-@pytest.mark.parametrize("queries", [30, 200])
+@pytest.mark.parametrize(("share", "queries"), [(0.02, 200), (0.3, 30)])
 def test_intervals_hold_the_difference(share: float, queries: int) -> None:
     """Of queries from a population with few and many changes, and of uneven sizes; the truth is that of 20,000."""
     rng = np.random.default_rng(1)
@@ -243,13 +241,13 @@ def test_intervals_hold_the_difference(share: float, queries: int) -> None:
     known = RANK.answers(gold, full, ())
     truth = {name: known.measure(masked, name) - known.measure(full, name) for name in RANK.usual}
     held = dict.fromkeys(RANK.usual, 0)
-    for _ in range(200):
+    for _ in range(100):
         gold, full, masked = draw(queries)
         known = RANK.answers(gold, full, ())
         for name in RANK.usual:
             low, high, _ = known.uncertainty(masked, name, None, 0.95)
             held[name] += low <= truth[name] <= high
-    assert min(held.values()) / 200 >= 0.93
+    assert min(held.values()) / 100 >= 0.92
 
 
 def test_two_queries_have_no_interval() -> None:

@@ -16,9 +16,7 @@ import pytest
 import torch
 
 import headviz
-from headviz.answers import ANSWERS
-from headviz.answers.metrics import constant_name
-from headviz.answers.span import NO_ANSWER, SPAN, SpanAnswers, between, numbers_of, units
+from headviz.answers.span import SPAN, SpanAnswers, between, numbers_of, units
 from headviz.errors import TaskError
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
@@ -98,17 +96,6 @@ def test_a_span_touches_the_units_of_its_characters() -> None:
     assert between(PASSAGE, 3, 4) == (-1, -1)
 
 
-def test_changed_answers_are_named() -> None:
-    clf, data = model_of("span"), data_of("span")
-    result = headviz.evaluator_of(clf, data)
-    mask = clf.full_mask.without([(0, 0), (0, 1), (1, 0), (1, 3), (2, 2)])
-    changed = data.answer.changed(data, result.predictions(), result.predictions(mask))
-    assert changed is not None
-    assert changed.rows
-    for row in changed.rows:  # gold answers in words, as the model's are
-        assert row[1] == "none" or row[1] in str(data.pairs[row[-1]])
-
-
 def test_what_is_learned_is_the_first_gold_answer() -> None:
     clf, data = model_of("span"), data_of("span")
     wanted = SPAN.tensor(data.gold)
@@ -146,12 +133,3 @@ def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(t
     tags = data_of("tokens", 2)
     short = headviz.evaluate(replace(model_of("tokens"), cut_at=4), tags)
     assert short.unread == short.truncated == sum(len(text.split()) > 2 for text in tags.texts)
-
-
-def test_the_best_constant_answer_has_the_jobs_own_name() -> None:
-    """Exact match of spans and of several labels share a name, but not what answers all alike."""
-    assert constant_name("exact_match", ANSWERS["span"]) == constant_name("token_f1") == NO_ANSWER
-    assert constant_name("exact_match", ANSWERS["labels"]) != NO_ANSWER
-    shown = headviz.evaluate(model_of("span"), data_of("span", 2))._repr_html_()
-    assert NO_ANSWER in shown
-    assert constant_name("exact_match") not in shown  # of a metric alone, whose job is not known

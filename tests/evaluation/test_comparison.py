@@ -1,21 +1,17 @@
 """Whole comparisons: every metric's delta against plain resampling, slices, undefined metrics, JSON."""
 
-import json
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.metrics import f1_score, matthews_corrcoef
+from sklearn.metrics import matthews_corrcoef
 
 import headviz
-from headviz.answers.metrics import metric as task_metric
 from headviz.answers.number import NumberAnswers
 from headviz.answers.one_class import ClassAnswers
 from headviz.extras.translation.sentence import TextAnswers
 from headviz.statistics import resampling
 from headviz.statistics.significance import holm
-from support.marks import all_in_ci, seeds
 from support.metrics import metric_of_rows
 
 
@@ -40,27 +36,6 @@ def _numbers(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nd
     gold = rng.normal(size=n)
     full = gold + rng.normal(size=n) * 0.5
     return gold, full, full + rng.normal(size=n) * 0.4
-
-
-@pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
-def test_metric_of_many_draws_is_that_of_sklearn_and_scipy(name: str) -> None:
-    known = {
-        "f1": f1_score,
-        "matthews": matthews_corrcoef,
-        "pearson": lambda a, b: stats.pearsonr(a, b).statistic,
-        "spearman": lambda a, b: stats.spearmanr(a, b).statistic,
-    }
-    gold, full, masked = _numbers() if name in resampling.REGRESSION_METRICS else _classes()
-    wanted = [known[name](gold, full), known[name](gold, masked)]
-    assert metric_of_rows(name, np.stack([gold, gold]), np.stack([full, masked])) == pytest.approx(wanted)
-
-
-@pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
-def test_metric_equals_the_tasks_own(name: str) -> None:
-    regression = name in resampling.REGRESSION_METRICS
-    gold, full, masked = _numbers() if regression else _classes()
-    answers = answered(gold, full, 0 if regression else 2)
-    assert answers.measure(masked, name) == pytest.approx(task_metric(name, masked, gold), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
@@ -97,47 +72,15 @@ def test_swap_test_equals_swapping_the_examples(name: str) -> None:
     assert result.p_value == pytest.approx((1 + hits) / 3001, abs=0.035)
 
 
-def test_swap_test_of_accuracy_is_mcnemar() -> None:
-    gold, full, masked = _classes(120)
-    exact = ClassAnswers(gold, full, 2).deltas([masked], "accuracy")[0].p_value
-    sampled = resampling.class_swap_p(resampling.joint_counts(gold, full, masked, 2), "accuracy")
-    assert sampled == pytest.approx(exact, abs=0.02)
-
-
-@pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
-def test_where_nothing_changed_p_is_one_and_the_interval_says_what_may_still_be(name: str) -> None:
-    regression = name in resampling.REGRESSION_METRICS
-    gold, full, _ = _numbers() if regression else _classes()
-    result = answered(gold, full, 0 if regression else 2).deltas([full.copy()], name)[0]
-    assert (result.delta, result.p_value) == (0.0, 1.0)
-    assert -0.2 < result.interval_low < 0 < result.interval_high < 0.2
-
-
-def test_undefined_metric_is_missing_not_zero() -> None:
-    gold, full, masked = _numbers()
-    result = NumberAnswers(np.zeros_like(gold), full).deltas([masked], "pearson")[0]
-    assert np.isnan([result.masked, result.delta, result.p_value]).all()
-    assert json.loads(result.to_json())["masked"] is None
-
-
-def test_a_mask_that_leaves_one_class_is_the_largest_harm_and_stays_in_the_family_of_tests() -> None:
-    """Its Matthews' correlation had no value, so the worst of all heads dropped out of Holm's correction."""
-    gold, full, masked = _classes()
-    deltas = ClassAnswers(gold, full, 2).deltas([np.ones_like(gold), full.copy(), masked], "matthews")
+@pytest.mark.parametrize("name", ["matthews", "pearson", "spearman"])
+def test_a_mask_that_leaves_one_answer_is_the_largest_harm_and_stays_in_the_family_of_tests(name: str) -> None:
+    """Its correlation had no value, so the worst of all heads dropped out of Holm's correction."""
+    gold, full, masked = _classes() if name == "matthews" else _numbers()
+    one = np.full_like(gold, 1 if name == "matthews" else 0.1)
+    deltas = answered(gold, full, 2 if name == "matthews" else 0).deltas([one, full.copy(), masked], name)
     assert (deltas[0].masked, deltas[0].undefined) == (0.0, "")
     assert deltas[0].delta == pytest.approx(-deltas[0].full)
     assert deltas[0].interval_low < deltas[0].delta < deltas[0].interval_high < 0
-    assert holm([d.p_value for d in deltas])[0] < 0.01
-
-
-@pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_a_mask_that_leaves_one_number_is_the_largest_harm_and_stays_in_the_family_of_tests(name: str) -> None:
-    """Its correlation had no value, so the worst of all heads dropped out of Holm's correction."""
-    gold, full, masked = _numbers()
-    deltas = NumberAnswers(gold, full).deltas([np.full_like(gold, 0.1), full.copy(), masked], name)
-    assert (deltas[0].masked, deltas[0].undefined) == (0.0, "")
-    assert deltas[0].delta == pytest.approx(-deltas[0].full)
-    assert deltas[0].interval_low < deltas[0].delta < deltas[0].interval_high < deltas[2].interval_low < 0
     assert holm([d.p_value for d in deltas])[0] < 0.01
 
 
@@ -154,15 +97,6 @@ def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> Non
     assert result.undefined == {"f1": positive}.get(name, one_label)
     plain = result.to_dict()
     assert [plain[k] for k in ("delta", "interval_low", "interval_high", "p_value")] == [None] * 4
-
-
-@pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_constant_predictions_follow_nothing(name: str) -> None:
-    """0.1 seven times: its mean is not 0.1 to the last bit, and what is left over must not be correlated."""
-    gold, constant = np.arange(7.0), np.full(7, 0.1)
-    assert NumberAnswers(gold, gold).measure(constant, name) == 0
-    result = NumberAnswers(gold, gold).deltas([constant], name)[0]
-    assert (result.masked, result.delta) == (0.0, pytest.approx(-1.0))
 
 
 def test_swaps_without_a_metric_do_not_make_a_difference_look_rarer() -> None:
@@ -234,37 +168,15 @@ def told(gold: NDArray, before: NDArray, after: NDArray, metric: str) -> tuple[f
     return result.difference, result.low, result.high, result.p
 
 
-LINES = {"smaller and moved": lambda x: 4 + 0.1 * x, "tiny": lambda x: -300 + 1e-6 * x, "huge": lambda x: 1e9 * x + 7}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", ["pearson", "spearman"])
-@pytest.mark.parametrize("line", all_in_ci(LINES.values(), [LINES["tiny"]]))
-def test_the_scale_of_the_answers_changes_nothing(metric: str, line) -> None:
+@pytest.mark.parametrize(("metric", "other"), [("pearson", lambda x: -300 + 1e-6 * x), ("spearman", np.exp)])
+def test_the_scale_of_the_answers_changes_nothing(metric: str, other) -> None:
     """Pearson .85 to .79: p was .0004, and .50 for the same answers with a tenth of the spread around another mean."""
-    gold, before, after = answers(200, 0.85, 0.74, seed=3)
+    gold, before, after = answers(120, 0.85, 0.7, seed=3)
     here = told(gold, before, after, metric)
     assert here[2] < 0
     assert here[3] < 0.02
-    for one in (told(gold, before, line(after), metric), told(gold, line(before), after, metric)):
-        assert one == pytest.approx(here, rel=1e-6)
-
-
-@pytest.mark.parametrize("change", [np.exp])
-def test_any_rising_function_leaves_spearman_as_it_is(change) -> None:
-    gold, before, after = answers(150, 0.8, 0.7, seed=1)
-    here = told(gold, before, after, "spearman")
-    assert told(gold, change(before), after, "spearman") == pytest.approx(here, rel=1e-9)
-    assert told(gold, before, change(after), "spearman") == pytest.approx(here, rel=1e-9)
-
-
-@pytest.mark.parametrize("metric", ["pearson", "spearman"])
-def test_the_same_answers_on_another_scale_are_the_same(metric: str) -> None:
-    gold, before, _ = answers(90, 0.8, 0.8)
-    result = headviz.paired(gold, before, 3 + 0.2 * before, metric)
-    same = headviz.paired(gold, before, before, metric)
-    assert (result.difference, result.p) == (pytest.approx(0, abs=1e-12), 1.0)
-    assert (result.low, result.high) == pytest.approx((same.low, same.high), abs=1e-9)
+    assert told(gold, before, other(after), metric) == pytest.approx(here, rel=1e-6)
+    assert told(gold, other(before), after, metric) == pytest.approx(here, rel=1e-6)
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
@@ -278,39 +190,32 @@ def test_answers_that_are_one_value_follow_nothing(metric: str) -> None:
     assert np.isnan(told(np.full(60, 0.1), before, gold, metric)).all()
 
 
-CASES = seeds([("pearson", "normal")], [("spearman", "t3")])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_with_all_answers_moved_the_interval_excludes_zero_about_as_often_as_the_test(case: tuple[str, str]) -> None:
+def test_with_all_answers_moved_the_interval_excludes_zero_about_as_often_as_the_test() -> None:
     """With 100 examples the test rejected in .45 of such sets, and the interval excluded zero in none."""
-    (metric, tails), rejected, clear = case, 0, 0
-    for seed in range(60):
+    rejected, clear = 0, 0
+    for seed in range(20):
         rng = np.random.default_rng(seed)
-        draw = rng.normal if tails == "normal" else lambda size, rng=rng: rng.standard_t(3, size)
-        gold = rng.normal(size=100)
-        before = 0.85 * gold + 0.53 * draw(size=100)
-        after = before + 0.25 * draw(size=100)
-        low, high, p = NumberAnswers(gold, before).uncertainty(after, metric, 1, 0.95)
+        gold, errors, moved = rng.normal(size=(3, 100))
+        before = 0.85 * gold + 0.53 * errors
+        low, high, p = NumberAnswers(gold, before).uncertainty(before + 0.25 * moved, "pearson", 1, 0.95)
         rejected, clear = rejected + (p <= 0.05), clear + (low > 0 or high < 0)
-    assert rejected > 10
-    assert 0.4 * rejected < clear <= rejected + 5
+    assert rejected > 3
+    assert 0.4 * rejected < clear <= rejected + 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", ["pearson", "spearman"])
-@pytest.mark.parametrize(("r", "noise"), [(0.97, 0.1), (0.99, 0.05)])
+@pytest.mark.parametrize(("metric", "r", "noise"), [("pearson", 0.97, 0.1), ("spearman", 0.99, 0.05)])
 def test_a_small_loss_of_a_high_correlation_is_seen_by_both(metric: str, r: float, noise: float) -> None:
     """All answers move by less than a tenth of their spread, which is much of the errors that the model has."""
     rng, rejected, clear = np.random.default_rng(0), 0, 0
-    for _ in range(20):
+    for _ in range(8):
         gold = rng.normal(size=300)
         before = r * gold + np.sqrt(1 - r * r) * rng.normal(size=300)
         low, high, p = NumberAnswers(gold, before).uncertainty(before + noise * rng.normal(size=300), metric, 1, 0.95)
         rejected, clear = rejected + (p <= 0.05), clear + (high < 0)
         assert high - low < 0.1
-    assert rejected > 12
+    assert rejected > 2
     assert clear > 0.6 * rejected
 
 
@@ -333,29 +238,28 @@ def test_a_gain_does_not_exclude_exchanges_that_nobody_saw(metric: str) -> None:
 def test_zero_is_excluded_only_where_the_test_rejects(metric: str) -> None:
     """The clear changes are losses and gains alike; each has a p of at most .05."""
     clear = 0
-    for seed in range(24):
-        gold, before, after = answers(150, *((0.85, 0.77) if seed % 2 else (0.77, 0.85)), seed=seed)
+    for seed in range(8):
+        gold, before, after = answers(100, *((0.85, 0.74) if seed % 2 else (0.74, 0.85)), seed=seed)
         result = headviz.paired(gold, before, 5 + after / 30, metric)
         if result.low > 0 or result.high < 0:
             clear += 1
             assert result.p <= 0.05
             assert (result.low > 0) == (result.difference > 0)
-    assert clear > 6
+    assert clear > 2
 
 
 def rejections(count: int, n: int, metric: str, tails: str, after: float = 0.85, scale: float = 0.1) -> float:
+    """The share of data sets in which the test rejects."""
     result = (answers(n, 0.85, after, seed, tails) for seed in range(count))
     return np.mean([resampling.regression_swap_p(g, f, 4 + scale * m, metric, 1) <= 0.05 for g, f, m in result])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", seeds(["pearson"], ["spearman"]))
-def test_it_keeps_its_level_and_finds_a_loss(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two models of one true correlation and two scales, 1,500 data sets a case: two sd of a share of 5 % are 1.1 %."""
+def test_it_keeps_its_level_and_finds_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two models of one true correlation and two scales, 500 data sets a case: two sd of a share of 5 % are 1.9 %."""
     monkeypatch.setattr(resampling, "SWAPS", 199)
-    for n in (30, 100):
-        assert 0.035 < rejections(1500, n, metric, "normal") < 0.065
-        assert 0.03 < rejections(1500, n, metric, "t3") < 0.075  # of small samples with such tails it rejects more
-    power = [rejections(400, 200, metric, "normal", 0.79, scale) for scale in (1.0, 0.1)]
+    for tails in ("normal", "t3"):
+        assert 0.03 < rejections(500, 30, "pearson", tails) < 0.075
+    power = [rejections(100, 200, "pearson", "normal", 0.79, scale) for scale in (1.0, 0.1)]
     assert power[0] == pytest.approx(power[1], abs=0.01)
     assert power[0] > 0.6

@@ -68,17 +68,17 @@ def test_changed_weights_are_refused_not_mixed_with_what_was_kept() -> None:
     assert np.allclose(Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
-def test_many_random_masks(count: int) -> None:
+def test_many_random_masks() -> None:
     clf, data, rng = worn_classifier(layers=4, spread=0.15), some_data(8), random.Random(2)
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=60))
-    for _ in range(count):
+    for _ in range(40):
         mask = random_mask(rng, 4, 4)
         np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 
 
-@pytest.mark.parametrize("spread", [1.0, 1.25, 100.0])
-@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
+@pytest.mark.parametrize(
+    ("family", "spread"), [("bert", 1.0), ("distilbert", 1.25), ("albert", 1.25), ("mpnet", 100.0)]
+)
 def test_texts_of_similar_length_padded_as_on_a_gpu(
     family: str, spread: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,17 +130,11 @@ def test_other_activations(activation: str) -> None:
     np.testing.assert_allclose(Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 
 
-def test_long_texts_take_the_other_attention_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "value"), [("SHORT", 4), ("_onednn", lambda: None)], ids=["long texts", "no onednn"])
+def test_other_kernels(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = worn_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
-    monkeypatch.setattr("headviz.models.fast.linear.SHORT", 4)
-    np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
-
-
-def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, data = worn_classifier(spread=0.15), some_data()
-    expected = evaluate(clf, data).logits
-    monkeypatch.setattr("headviz.models.fast.linear._onednn", lambda: None)
+    monkeypatch.setattr(linear, name, value)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 
@@ -212,10 +206,10 @@ def test_memory_stays_under_its_budget_and_is_really_used() -> None:
 
 @pytest.mark.slow
 def test_four_threads_with_different_masks() -> None:
-    clf, data = worn_classifier(layers=4, spread=0.15), some_data()
-    evaluator = Evaluator(clf, data, EvaluatorOptions(budget=300_000, chunk_tokens=150))
+    clf, data = worn_classifier(layers=4, spread=0.15), some_data(16)
+    evaluator = Evaluator(clf, data, EvaluatorOptions(budget=100_000, chunk_tokens=60))
     rng = random.Random(4)
-    lists = [[random_mask(rng, 4, 4) for _ in range(4)] for _ in range(4)]
+    lists = [[random_mask(rng, 4, 4) for _ in range(3)] for _ in range(4)]
     expected = [[evaluate(clf, data, m).logits for m in masks] for masks in lists]
     result: list[list[np.ndarray]] = [[] for _ in lists]
     start = threading.Barrier(4)
@@ -229,7 +223,7 @@ def test_four_threads_with_different_masks() -> None:
     for mine, theirs in zip(result, expected, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             np.testing.assert_allclose(a, b, **CLOSE)
-    assert evaluator.memory <= 300_000
+    assert evaluator.memory <= 100_000
     assert all(entry.users == 0 for entry in evaluator._cache._entries.values())
 
 
@@ -251,30 +245,10 @@ def test_making_an_evaluator_can_be_stopped_while_it_encodes_the_texts() -> None
     assert next(asked) == 2
 
 
-def test_progress_counts_examples() -> None:
-    evaluator = Evaluator(worn_classifier(), some_data(), EvaluatorOptions(chunk_tokens=100))
-    seen: list[tuple[int, int]] = []
-    evaluator.evaluate(progress=lambda done, total: seen.append((done, total)))
-    assert seen[0] == (0, 40)
-    assert seen[-1] == (40, 40)
-    assert [d for d, _ in seen] == sorted({d for d, _ in seen})
-    assert len(seen) > 3
-    seen.clear()
-    evaluator.evaluate(progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(40, 40)]
-
-
 def test_results_are_handed_out_read_only() -> None:
     evaluator = Evaluator(worn_classifier(), some_data())
     with pytest.raises(ValueError, match="read-only"):
         evaluator.evaluate().logits[0, 0] = 1.0
-
-
-def test_the_caller_keeps_his_weights() -> None:
-    clf = worn_classifier()
-    before = clf.digest
-    Evaluator(clf, some_data()).evaluate(HeadMask.full(3, 4).without([(0, 0)]))
-    assert headviz.wrap(clf.model, clf.tokenizer).digest == before
 
 
 def test_comparison_of_a_mask() -> None:

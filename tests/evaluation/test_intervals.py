@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy
@@ -25,11 +20,6 @@ from headviz.statistics.intervals import (
 )
 from headviz.statistics.resampling import Joint, joint_counts, of_tables
 from headviz.statistics.significance import mcnemar
-
-
-def test_no_examples_give_no_interval() -> None:
-    low, high = accuracy_intervals(0, 0, 0)
-    assert np.isnan([low, high]).all()
 
 
 def test_many_tables_at_once_equal_one_by_one() -> None:
@@ -62,8 +52,7 @@ def test_a_class_that_nobody_names_changes_nothing() -> None:
     assert class_intervals(Joint.of(wider), "f1") == pytest.approx(class_intervals(Joint.of(joint), "f1"))
 
 
-@pytest.mark.parametrize("metric", SLOPES)
-@pytest.mark.parametrize("level", [0.95, 0.99])
+@pytest.mark.parametrize(("metric", "level"), [*((metric, 0.95) for metric in SLOPES), ("matthews", 0.99)])
 def test_the_interval_is_that_over_every_cell(metric: str, level: float) -> None:
     """Written out over all (gold, full answer, masked answer), of which only those that occur are kept."""
     rng = np.random.default_rng(9)
@@ -93,7 +82,7 @@ def test_no_interval_has_no_width(metric: str) -> None:
     """283 of 6,000 small calls said [0, 0]: F1 where all gold labels are 1, or none is."""
     rng = np.random.default_rng(6)
     defined = 0
-    for _ in range(800):
+    for _ in range(250):
         n, classes = int(np.exp(rng.uniform(0, np.log(2000)))), int(rng.integers(2, 4))
         gold = np.full(n, rng.integers(classes)) if rng.random() < 0.6 else rng.integers(0, classes, n)
         full, masked = gold, gold
@@ -110,15 +99,14 @@ def test_no_interval_has_no_width(metric: str) -> None:
         ends = accuracy_intervals(worse, better, n) if metric == "accuracy" else class_intervals(joint, metric)
         assert ends[1] - ends[0] > 1 / n, (n, joint)  # NaN fails, too
         defined += 1
-    assert defined > 150
+    assert defined > 50
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
 def test_an_interval_holds_its_own_difference_and_stays_possible(metric: str) -> None:
     rng = np.random.default_rng(5)
     most = 2 if metric == "matthews" else 1
-    for n in rng.integers(2, 9, 500):
+    for n in rng.integers(2, 9, 100):
         gold, full, masked = rng.integers(0, 2, (3, n))
         result = headviz.paired(gold, full, masked, metric)
         if np.isfinite([result.low, result.difference]).all():
@@ -147,8 +135,7 @@ def _joint(rate: float, only: int | None) -> NDArray:
     return joint
 
 
-@pytest.mark.parametrize(("n", "rate"), [(50, 0.02), (100, 0.005), (100, 0.01), (500, 0.005), (2000, 0.1)])
-@pytest.mark.parametrize("only", [None, 0, 1])
+@pytest.mark.parametrize(("n", "rate", "only"), [(50, 0.02, 1), (100, 0.005, 0), (500, 0.005, 1), (2000, 0.1, None)])
 @pytest.mark.parametrize("metric", SLOPES)
 def test_the_truth_is_held_as_often_as_said(metric: str, n: int, rate: float, only: int | None) -> None:
     joint = _joint(rate, only)
@@ -159,21 +146,6 @@ def test_the_truth_is_held_as_often_as_said(metric: str, n: int, rate: float, on
     else:
         low, high = class_intervals(Joint.of(drawn), metric)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
-
-
-@pytest.mark.parametrize(("n", "rate"), [(50, 0.02), (200, 0.005), (200, 0.1)])
-def test_the_difference_of_correlations_is_held_too(n: int, rate: float) -> None:
-    rng = np.random.default_rng(5)
-
-    def draw(n: int) -> tuple[NDArray, NDArray, NDArray]:
-        gold = rng.normal(size=n)
-        before = 0.8 * gold + 0.6 * rng.normal(size=n)
-        return gold, before, np.where(rng.random(n) < rate, rng.normal(size=n), before)
-
-    gold, before, after = draw(400_000)
-    truth = np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1]
-    held = [low <= truth <= high for low, high in (correlation_interval(*draw(n)) for _ in range(600))]
-    assert np.mean(held) >= 0.93
 
 
 @pytest.mark.slow
@@ -226,17 +198,12 @@ def test_what_one_example_moves_in_a_rank_correlation() -> None:
     assert least * (1 - 1e-9) <= (high - low) / 2 <= 1.2 * least
 
 
-def test_a_constant_has_no_correlation() -> None:
-    assert np.isnan(correlation_interval(np.full(5, 0.1), np.arange(5.0), np.arange(5.0))).all()
-
-
-@pytest.mark.parametrize("tails", [2, 3])
-def test_heavy_tails_are_covered(tails: int) -> None:
+def test_heavy_tails_are_covered() -> None:
     """With two degrees of freedom .88 of the intervals held the truth."""
     rng = np.random.default_rng(9)
 
     def draw(n: int) -> tuple[NDArray, NDArray, NDArray]:
-        gold, (errors, noise) = rng.normal(size=n), rng.standard_t(tails, (2, n))
+        gold, (errors, noise) = rng.normal(size=n), rng.standard_t(2, (2, n))
         before = 0.85 * gold + 0.53 * errors
         return gold, before, before + 0.6 * noise
 
@@ -265,74 +232,7 @@ def test_timings_that_resemble_those_before_them_have_wider_intervals() -> None:
     assert np.isnan(interval_of_series([1.0])[1])
 
 
-# the table of coverage in bench/coverage.md: every entry holds the target, accuracy is what the ----
-
-
-ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(r"^\| (accuracy|f1|matthews|pearson|spearman) \| \d+ \|.*$", re.M)
-
-
-def bench() -> Any:
-    spec = importlib.util.spec_from_file_location("coverage_bench", ROOT / "bench" / "coverage.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.slow
-def test_every_entry_holds_and_accuracy_is_the_exact_sum() -> None:
-    text = (ROOT / "bench" / "coverage.md").read_text(encoding="utf-8")
-    rows = [result.group(0) for result in ROW.finditer(text)]
-    assert len(rows) == 25
-    assert min(float(x) for row in rows for x in re.findall(r"\b([01]\.\d{3}) \(", row)) >= 0.93
-    result = bench()
-    own = list(result.accuracy_cells(set()))
-    assert min(cell["coverage"] for cell in own) >= result.TARGET
-    assert not any(cell["not_given"] for cell in own)  # accuracy never abstains
-    assert [row for row in rows if row.startswith("| accuracy")] == [
-        line for line in result.table(own).splitlines() if line.startswith("| accuracy")
-    ]
-
-
-# the bound on a loss of accuracy: how often it misses by exact sums, and what it agrees with --------
-
-
-LOST = (0.001, 0.003, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.3, 0.5)
-MENDED = (0.1, 0.3, 0.6, 1.0)  # for each answer that is lost
-
-
-def counts(n: int, lost: float, mended: float) -> list[NDArray]:
-    """All counts of lost and mended answers that occur, and how often."""
-    ends = (min(n, int(n * p + 7 * np.sqrt(n * p) + 9)) + 1 for p in (lost, mended))
-    worse, better = (x.ravel() for x in np.meshgrid(*map(np.arange, ends)))
-    chance = stats.multinomial.pmf(
-        np.stack([worse, better, n - worse - better], -1), n, [lost, mended, 1 - lost - mended]
-    )
-    return [x[chance > 1e-9] for x in (worse, better, chance)]
-
-
-@pytest.mark.parametrize("n", [10, 50, 100, 200, 408, 2000])
-def test_where_nothing_is_mended_the_bound_keeps_its_level(n: int) -> None:
-    """The interval's lower end missed in up to 7.2 % with 10 examples, and in 6.6 % with 2,000."""
-    worse = np.arange(min(n, 90) + 1)
-    low = accuracy_intervals(worse, 0, n)[0]
-    rates = np.linspace(0.05, min(n, 40) - 0.05, 1200) / n
-    chance = stats.binom.pmf(worse[:, None], n, rates)
-    most = ((low[:, None] > -rates) * chance).sum(axis=0).max()
-    assert 0.02 < most <= 0.025 + 1e-5
-
-
-@pytest.mark.parametrize("n", [10, 50, *(pytest.param(n, marks=pytest.mark.slow) for n in (100, 200, 408, 2000))])
-def test_where_some_are_mended_too(n: int) -> None:
-    cases = [(p, q * p) for p in LOST for q in MENDED if p + q * p < 1 and p < (0.11 if n > 200 else 0.4)]
-    worse, better, chance = zip(*(counts(n, *case) for case in cases), strict=True)
-    low = accuracy_intervals(np.concatenate(worse), np.concatenate(better), n)[0]
-    for (lost, mended), ends, share in zip(
-        cases, np.split(low, np.cumsum([len(c) for c in chance])[:-1]), chance, strict=True
-    ):
-        assert share[ends > mended - lost + 1e-12].sum() <= 0.025, (lost, mended)
+# the bound on a loss of accuracy: what it agrees with ----------------------------------------------
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 5000), st.sampled_from([0.9, 0.95, 0.999]))
@@ -358,11 +258,3 @@ def test_the_bound_is_the_quantile_that_defines_it(worse: int, better: int, n: i
     t, s = rng.beta(worse + 1, better, 400_000), rng.beta(worse + better + 1, max(n - worse - better, 1e-9), 400_000)
     drawn = np.quantile(s * (2 * t - 1), [0.974, 0.976])
     assert drawn[0] < -float(accuracy_intervals(worse, better, n)[0]) < drawn[1]
-
-
-def test_more_lost_or_fewer_examples_leave_more_possible() -> None:
-    worse, better = np.meshgrid(np.arange(12), np.arange(12))
-    low, high = accuracy_intervals(worse, better, 60)
-    assert (np.diff(low, axis=1) <= 1e-9).all()
-    assert (np.diff(high, axis=0) >= -1e-9).all()
-    assert (accuracy_intervals(worse, better, 50)[0] < low)[low < 0].all()

@@ -18,7 +18,6 @@ from headviz.models.network import Fill
 from headviz.models.stand_in import StandIn
 from headviz.pruning.plan import PruningPlan
 from headviz.tasks.catalogue import get_task
-from support.marks import KINDS_OF_CLASSIFIERS, all_in_ci
 from support.tiny import PRUNABLE, tiny_classifier, tiny_model, tiny_tokenizer
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
@@ -99,7 +98,7 @@ def test_mean_equals_hooks(family: str) -> None:
     assert np.abs(result.logits - headviz.evaluate(clf, DATA, mask).logits).max() > 1e-3
 
 
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_resampling_equals_hooks(family: str) -> None:
     clf, model = tiny_classifier(family), tiny_model(family)
     seen = [heads_of(clf, model, a, b) for a, b in zip(REFERENCE.texts, REFERENCE.pairs or (), strict=True)]
@@ -126,7 +125,7 @@ def test_resampling_equals_hooks(family: str) -> None:
     assert drawn["low"] <= drawn["mean"] <= drawn["high"]
 
 
-@pytest.mark.parametrize("family", [*FAMILY_NAMES, "roberta"])
+@pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_means_by_kind_of_place_equal_hooks(family: str) -> None:
     clf, model = tiny_classifier(family), tiny_model(family)
     seen = [heads_of(clf, model, a, b) for a, b in zip(REFERENCE.texts, REFERENCE.pairs or (), strict=True)]
@@ -164,17 +163,7 @@ def test_a_kind_of_place_that_the_reference_lacks_takes_the_mean_of_all() -> Non
     assert kinds_of(pair).tolist() == [0, 3, 3, 1, 4, 4, 2]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
-def test_nothing_removed_changes_nothing(kind: str) -> None:
-    clf = tiny_classifier()
-    result = headviz.evaluator_of(clf, DATA, ablation=kind, reference=REFERENCE)
-    assert np.array_equal(result.evaluate().logits, Evaluator(clf, DATA).evaluate().logits)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
-@pytest.mark.parametrize("budget", [0, 2**20])
+@pytest.mark.parametrize(("kind", "budget"), [("mean", 2**20), ("mean-by-place", 0), ("resample", 2**20)])
 def test_shared_prefixes_hold(kind: str, budget: int) -> None:
     """One evaluator that has seen other masks before gives what a fresh one gives."""
     clf = tiny_classifier()
@@ -189,15 +178,11 @@ def test_shared_prefixes_hold(kind: str, budget: int) -> None:
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("family", "kind"),
-    all_in_ci(
-        [(family, kind) for family in PRUNABLE for kind in ("mean", "constant")],
-        [*((family, "mean") for family in KINDS_OF_CLASSIFIERS if family in PRUNABLE), ("bert", "constant")],
-    ),
-)
-def test_real_removal_equals_the_masked_model(family: str, kind: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize(("family", "kind"), [*((family, "mean") for family in PRUNABLE), ("bert", "constant")])
+def test_real_removal_equals_the_masked_model(
+    family: str, kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stand_ins, "STEPS", 1)
     clf = tiny_classifier(family)
     mask = clf.full_mask.without([*OFF, *((2, h) for h in range(4))])  # a layer without heads as well
     small = headviz.prune(clf, mask, ablation=kind, reference=REFERENCE)
@@ -247,8 +232,8 @@ def test_means_leave_out_padding_and_order() -> None:
         torch.testing.assert_close(whole[row], parts / sum(lengths), atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.slow
-def test_a_constant_is_seeded_and_no_worse_than_the_mean() -> None:
+def test_a_constant_is_seeded_and_no_worse_than_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stand_ins, "STEPS", 3)
     clf = tiny_classifier()
     mean = standing_in(clf, "mean", REFERENCE)
     one, same, other = (standing_in(clf, StandIn("constant", seed=seed), REFERENCE) for seed in (0, 0, 1))
@@ -260,7 +245,6 @@ def test_a_constant_is_seeded_and_no_worse_than_the_mean() -> None:
     assert (behind < before - 1e-4).any()
 
 
-@pytest.mark.slow
 def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stand_ins, "STEPS", 1)
     order = ("contradiction", "entailment", "neutral")
@@ -275,10 +259,9 @@ def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["bert", "bart"])
-def test_a_constant_is_learned_in_the_place_of_its_own_head(family: str) -> None:
+def test_a_constant_is_learned_in_the_place_of_its_own_head() -> None:
     """An encoder-decoder model runs its rows in another order than they are numbered in."""
-    clf, gold = tiny_classifier(family), np.arange(4) % 3
+    clf, gold = tiny_classifier("bart"), np.arange(4) % 3
     means, texts = mean_outputs(clf, REFERENCE), clf.encode(REFERENCE.texts, REFERENCE.pairs)
     wanted = _losses(clf, REFERENCE, gold, means, None, None, None)
     for row in range(clf.num_layers):
@@ -288,10 +271,11 @@ def test_a_constant_is_learned_in_the_place_of_its_own_head(family: str) -> None
             assert float(result) == pytest.approx(wanted[row, head], abs=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_constants_of_a_model_in_half_precision(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constants_of_a_model_in_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stand_ins, "STEPS", 1)
-    half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
+    half, full = (
+        headviz.wrap(tiny_model().bfloat16().to(to), tiny_tokenizer()) for to in (torch.bfloat16, torch.float32)
+    )
     start = mean_outputs(full, REFERENCE)
     wanted, result = (
         stand_ins._descend(clf, REFERENCE, np.arange(4) % 3, start, 0, None, None) for clf in (full, half)
