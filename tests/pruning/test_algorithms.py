@@ -9,12 +9,10 @@ import pytest
 import headviz
 from headviz.errors import OptionError
 from headviz.heads import HeadMask
-from headviz.pruning import ALGORITHMS
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.job import run_plan
-from support.marks import all_in_ci, some_in_ci
 from support.plain import evaluate
-from support.pruning_plans import QUICK, by_hash, context, plan, without_times
+from support.pruning_plans import QUICK, by_hash, context, plan
 
 SIX = ("one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp")
 
@@ -76,12 +74,7 @@ def test_against_the_literal_loop(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "keep"),
-    some_in_ci(
-        [(name, keep) for name in SIX for keep in (0, 1)], [("one-importance", 1), ("iterative", 0), ("isp", 1)]
-    ),
-)
+@pytest.mark.parametrize(("name", "keep"), [("one-importance", 1), ("iterative", 0), ("isp", 1)])
 def test_masks_are_nested_and_sizes_exact(name, keep, tmp_path):
     p = plan(name, step=0.3, until=0.7, keep_per_layer=keep, retrain_full=False, last_step="full")
     *_, state = run_plan(p, context(tmp_path))
@@ -104,17 +97,6 @@ def test_unmeasured_heads_go_last(tmp_path):
     *_, state = run_plan(plan("one-importance"), context(tmp_path, score=holes))
     assert state.choices[0].scores[0][0] is None
     assert HeadMask.from_hex(state.steps[-1].mask, 3, 4).kept == ((0, 0), (1, 0), (2, 0))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", all_in_ci(["iterative", "igspp"], ["iterative"]))
-def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
-    runs = []
-    for i, seeds in enumerate([(0,), (0,), (1,)]):
-        *_, state = run_plan(plan(name, seeds=seeds), context(tmp_path / str(i)))
-        runs.append(without_times(state))
-    assert runs[0] == runs[1]
-    assert runs[0]["records"][-1]["logits"] != runs[2]["records"][-1]["logits"]
 
 
 @pytest.mark.slow
@@ -172,21 +154,17 @@ def test_a_retrained_step_has_its_curve_and_its_model(tmp_path):
 @pytest.mark.slow
 def test_only_the_last_models_are_kept_by_default(tmp_path):
     c = context(tmp_path)
-    *_, state = run_plan(plan("igspp", until=0.5, seeds=(0, 1)), c)
+    *_, state = run_plan(plan("one-shot-isp", until=0.5), c)
     there = sorted(p.name for p in (c.folder / "models").iterdir())
     last = max(r.step for r in state.steps)
-    assert [n for n in there if not n.endswith("step0")] == [f"seed{s}-step{last}" for s in (0, 1)]
+    assert [n for n in there if not n.endswith("step0")] == [f"seed0-step{last}"]
     assert not (c.folder / "training").exists()
 
 
 @pytest.mark.slow
 def test_step_zero_is_retrained_only_where_the_algorithm_retrains(tmp_path):
-    for name, options, same in (
-        ("one-importance", {}, True),
-        ("igspp", {"retrain_full": False}, True),
-        ("igspp", {}, False),
-    ):
-        *_, state = run_plan(plan(name, until=0.25, **options), context(tmp_path / f"{name}{same}"))
+    for options, same in (({"retrain_full": False}, True), ({}, False)):
+        *_, state = run_plan(plan("one-shot-isp", until=0.25, **options), context(tmp_path / str(same)))
         assert (state.record(0, 0).logits == state.reference.logits) is same
 
 
@@ -194,7 +172,7 @@ def test_step_zero_is_retrained_only_where_the_algorithm_retrains(tmp_path):
 def test_the_callers_models_stay_as_they_were(tmp_path):
     c = context(tmp_path)
     before = c.clf.digest, c.load_base(0).digest
-    for name in ALGORITHMS:
+    for name in ("iterative", "mask-search", "igspp"):
         for _ in run_plan(plan(name, until=0.25), context(tmp_path / name, clf=c.clf)):
             pass
     from headviz.models.network import weights_digest

@@ -16,11 +16,11 @@ from headviz.cli import main
 from headviz.errors import UserError
 from headviz.models.onnx import NEEDED, Session, difference
 from support.jobs import data_of, model_of
-from support.marks import OWN_WAYS, some_in_ci
+from support.marks import some_in_ci
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("written_once")]
 
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "albert", "modernbert", "mpnet", "deberta-v2")
 DECODERS = ("llama", "gpt2", "gpt_neox", "phi3", "olmo2", "gemma3_text")
@@ -33,25 +33,28 @@ def needed() -> None:
 
 
 def pruned(family: str) -> Any:
-    clf = tiny_classifier(family)
-    off = [(0, 1), (2, 0), (2, 3), *((1, head) for head in range(4))]
+    clf = tiny_classifier(family, layers=2)
+    off = [(0, 1), (0, 2), *((1, head) for head in range(4))]
     return headviz.prune(clf, clf.full_mask.without(off)) if clf.family.prunable else clf
 
 
-@pytest.mark.parametrize("family", some_in_ci((*FAMILIES, *DECODERS), ("bert", "llama"), [*OWN_WAYS, "modernbert"]))
+@pytest.mark.parametrize("family", some_in_ci((*FAMILIES, *DECODERS), [], ["bert", "deberta-v2", "llama"]))
 def test_a_mask_is_an_input(family: str, tmp_path: Path) -> None:
-    clf = pruned(family) if family in FAMILIES else tiny_classifier(family)
+    clf = pruned(family) if family in FAMILIES else tiny_classifier(family, layers=2)
     found = headviz.export(clf, tmp_path / "m", head_mask=True, batch=2, length=8)
     session = Session(clf, found.path / "model.onnx")
     batch = clf.collate(clf.encode(TEXTS, PAIRS))
-    mask = clf.present.without([(0, 0), (2, 1)])
+    mask = clf.present.without([(0, 0)])
     np.testing.assert_allclose(session.outputs(batch, mask.array()), clf.logits(batch, mask).numpy(), atol=1e-4)
     assert difference(clf, found.path / "model.onnx") < 1e-4
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -> None:
-    clf, data = pruned("bert"), made(40)
+    """A quantised file is smaller; its products fit into 16 bits, where processors without VNNI add two of them."""
+    import onnx
+
+    clf, data = tiny_classifier("bert", layers=1, hidden=128), made(40)
     found = headviz.export(clf, tmp_path / "m", precision, data=data, batch=2, length=8)
     session = Session(clf, found.path / "model.onnx")
     batch = clf.collate(clf.encode(data.texts, data.pairs))
@@ -74,6 +77,11 @@ def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -
     )
     again = AutoTokenizer.from_pretrained(found.path)
     assert again(TEXTS[0], PAIRS[0]).input_ids == clf.encode(TEXTS[:1], PAIRS[:1])[0].ids
+    assert (found.bytes < 0.6 * 4 * clf.cost().parameters) == (precision == "int8")
+    weights = [onnx.numpy_helper.to_array(w) for w in onnx.load(found.path / "model.onnx").graph.initializer]
+    quantised = [w for w in weights if w.dtype == np.int8 and w.ndim == 2]
+    assert bool(quantised) == (precision == "int8")
+    assert all(2 * 255 * int(np.abs(w.astype(int)).max()) < 2**15 for w in quantised)
 
 
 # the data of each job, and of another that an embedder answers
@@ -82,7 +90,9 @@ JOBS = {job: job for job in ("labels", "number", "rank", "tokens", "span")} | {"
 
 @pytest.mark.parametrize(
     ("job", "head_mask"),
-    some_in_ci(product(JOBS, [False, True]), [], [*product(JOBS, [False]), ("tokens", True), ("vector", True)]),
+    some_in_ci(
+        product(JOBS, [False, True]), [], [("number", False), ("span", False), ("tokens", True), ("vector", True)]
+    ),
 )
 def test_a_model_of_each_job_is_exported(job: str, head_mask: bool, tmp_path: Path) -> None:
     """Judged as the model itself is; ``sentence_embedding`` and the others have the names that other programs read."""
@@ -108,7 +118,7 @@ def test_a_model_of_each_job_is_exported(job: str, head_mask: bool, tmp_path: Pa
     assert (job == "vector") == (found.path / "modules.json").exists()
 
 
-@pytest.mark.parametrize("job", some_in_ci(JOBS, [], ["tokens", "vector"]))
+@pytest.mark.parametrize("job", some_in_ci(JOBS, [], ["vector"]))
 def test_a_model_of_each_job_in_int8(job: str, tmp_path: Path) -> None:
     """The change is that of the answers of the file, with the task's own paired interval."""
     clf, data = headviz.prune(model_of(job), {0: [1], 2: [0, 3]}), data_of(JOBS[job])
@@ -122,14 +132,8 @@ def test_a_model_of_each_job_in_int8(job: str, tmp_path: Path) -> None:
     assert change.low <= change.difference <= change.high
 
 
-def test_int8_is_smaller(tmp_path: Path) -> None:
-    clf = headviz.load("demo", device="cpu")
-    sizes = [headviz.export(clf, tmp_path / p, p, batch=2, length=8).bytes for p in ("float32", "int8")]
-    assert sizes[1] < 0.6 * sizes[0]
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = pruned("bert").save(tmp_path / "small")
+    folder = tiny_classifier(layers=1).save(tmp_path / "small")
     words = ["export", "--model", str(folder), "--out", str(tmp_path / "m"), "--batch", "2", "--length", "8", "--json"]
     assert main(words) == 0
     result = json.loads(capsys.readouterr().out)
@@ -147,14 +151,3 @@ def test_what_cannot_be_exported_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="full"):
         headviz.export(clf, tmp_path / "full", batch=2, length=8)
     assert not (tmp_path / "m").exists()
-
-
-def test_sums_of_int8_products_fit_into_16_bits(tmp_path: Path) -> None:
-    """Processors without VNNI add two products of an unsigned and a signed number there."""
-    import onnx
-
-    file = headviz.export(tiny_classifier("bert"), tmp_path, "int8", batch=1, length=4).path / "model.onnx"
-    weights = [onnx.numpy_helper.to_array(w) for w in onnx.load(file).graph.initializer]
-    quantised = [w for w in weights if w.dtype == np.int8 and w.ndim == 2]
-    assert quantised
-    assert all(2 * 255 * int(np.abs(w.astype(int)).max()) < 2**15 for w in quantised)

@@ -20,24 +20,20 @@ from headviz.pruning.faster import FasterSteps
 from headviz.pruning.faster_search import Choices, Search, Shape, Turn, allotted, losses
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
 from headviz.pruning.options import IMPORTANCE, TRAINS, FasterOptions, FinetuneOptions, Round
-from headviz.pruning.reconstruction import moments, text_layers
-from headviz.pruning.removal import refit_output, scale_heads
+from headviz.pruning.reconstruction import text_layers
 from headviz.pruning.unit_gradients import SOFT, unit_gradients
 from headviz.storage.store import Store
 from support.gated import gated
 from support.jobs import CLASSES, data_of, model_of
-from support.marks import all_in_ci, seeds
+from support.marks import seeds
 from support.pruning_plans import make_data
 from support.timed import Clock
-from support.tiny import tiny_classifier, tiny_folder, tiny_model
+from support.tiny import tiny_classifier, tiny_folder
 
 DATA = make_data(24)
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(latency, "SECONDS", 0.0)
-    monkeypatch.setattr(latency, "PAIRS_SECONDS", 0.0)
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.fixture(scope="module")
@@ -48,43 +44,11 @@ def clf():
 # importance ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["zero", "mean"])
-def test_gradients_are_those_of_gates_one_example_at_a_time(clf, kind):
-    data = DATA.subset(range(6))
-    clf = headviz.standing_in(clf, kind, data)
-    found = unit_gradients(clf, data)
-    for i, e in enumerate(clf.encode(data.texts, data.pairs)):
-        gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
-        heads = tuple(torch.ones(4, requires_grad=True) for _ in range(3))
-        hooks = [
-            outer_map(clf, layer).register_forward_pre_hook(lambda m, args, g=gate: (args[0] * g,))
-            for layer, gate in enumerate(gates)
-        ]
-        call = clf.call(edit_outputs=gated(clf, {h: heads[h.layer][h.head] for h in clf.present.kept}))
-        with torch.enable_grad():
-            loss = torch.nn.functional.cross_entropy(
-                clf.forward(clf.collate([e]), call), torch.tensor([int(data.labels[i])])
-            )
-            slopes = torch.autograd.grad(loss, [*heads, *gates])
-        for hook in hooks:
-            hook.remove()
-        for layer in range(3):
-            np.testing.assert_allclose(found.heads[i, layer], slopes[layer].flatten(), atol=1e-5)
-            np.testing.assert_allclose(found.neurons[layer][i], slopes[3 + layer], atol=1e-5)
-
-
 def test_gradients_do_not_depend_on_order_or_padding(clf):
     order = np.random.default_rng(0).permutation(len(DATA))
     one, other = unit_gradients(clf, DATA), unit_gradients(clf, DATA.subset(order))
     np.testing.assert_allclose(one.heads[order], other.heads, atol=1e-6)
     np.testing.assert_allclose(one.neurons[1][order], other.neurons[1], atol=1e-5)
-
-
-def test_gradients_of_a_model_in_bfloat16(clf):
-    half = headviz.wrap(tiny_model().bfloat16(), clf.tokenizer)
-    found, wanted = (unit_gradients(one, DATA) for one in (half, clf))
-    for a, b in zip((found.heads, *found.neurons), (wanted.heads, *wanted.neurons), strict=True):
-        np.testing.assert_allclose(a, b, atol=0.05 * np.abs(b).max())
 
 
 # sizes --------------------------------------------------------------------------------------------
@@ -115,22 +79,6 @@ def test_layers_that_lose_the_same_do_not_go_by_place():
     kept = np.mean(drawn, axis=0)
     assert abs(kept[:6].sum() - kept[6:].sum()) < 12
     assert len({tuple(sizes) for sizes in drawn}) > 20
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_sweep_never_costs_more_than_its_start(seed):
-    rng = np.random.default_rng(seed)
-    g = rng.normal(size=(200, 90)) @ np.diag(rng.random(90))
-    g[:, 1] = -g[:, 0]  # removing both costs nothing
-    fisher = g.T @ g
-    start = tuple(int(i) for i in np.argsort(np.diag(fisher))[:40])
-    found = s.best_subset(fisher, start, range(len(fisher)))
-
-    def cost(off):
-        return fisher[np.ix_(off, off)].sum()
-
-    assert len(set(found)) == 40
-    assert cost(found) < cost(start)
 
 
 def test_a_sweep_is_the_greedy_search_written_out():
@@ -187,22 +135,8 @@ def test_the_wanted_output_of_a_narrowed_block_is_the_whole_models(clf):
     np.testing.assert_allclose(m.cross, mine.T @ y, atol=1e-3)
 
 
-def test_tuned_neurons_are_the_least_squares_of_numpy():
-    rng = np.random.default_rng(0)
-    x, weights = rng.normal(size=(300, 7)), rng.normal(size=(8, 5))
-    wanted = rng.normal(size=(300, 5))
-    m = moments([(torch.tensor(x), torch.tensor(wanted))])
-    with_bias = np.column_stack([x, np.ones(300)])
-    direct, *_ = np.linalg.lstsq(with_bias, wanted, rcond=None)
-    np.testing.assert_allclose(refit_output(weights, m, 1, 1e-9), direct, atol=1e-6)
-    each = np.stack([np.outer(x[:, j], weights[j]).ravel() for j in range(7)], axis=1)
-    scales, *_ = np.linalg.lstsq(each, (wanted - weights[-1]).ravel(), rcond=None)
-    np.testing.assert_allclose(scale_heads(weights, m, 1, 1e-9)[:-1], weights[:-1] * scales[:, None], atol=1e-6)
-
-
-@pytest.mark.parametrize("repair", ["tune", "refit"])
-def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf, repair):
-    work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, repair=repair))
+def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf):
+    work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, repair="tune"))
     shape = Shape(clf.full_mask.without([(0, 0), (1, 1)]), (tuple(range(40)), tuple(range(30)), ()))
     small, error, _ = work.built(shape)
     assert error["after"] <= error["before"]
@@ -219,15 +153,10 @@ def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf, repair):
 def test_the_table_finds_what_each_part_costs(clf):
     table = timed_table(clf, Clock(clf, 2, 8))
     assert (table.whole, table.base) == (10 + 24 + 24, 10)
-    np.testing.assert_allclose(table.of_heads([0, 1, 4]), [0, 2, 8])
     np.testing.assert_allclose(table.of_neurons([0, 12, 64]), [0, 1.5, 8])
-
-
-@pytest.mark.slow
-def test_a_model_that_lost_heads_before_is_timed_as_it_is(clf):
-    small = headviz.prune(clf, clf.full_mask.without([(0, h) for h in range(4)]))
-    table = timed_table(small, Clock(small, 2, 8))
-    np.testing.assert_allclose(table.of_heads([0, 1, 4]), [0, 2, 8])
+    before = headviz.prune(clf, clf.full_mask.without([(0, h) for h in range(4)]))
+    for one in (table, timed_table(before, Clock(before, 2, 8))):
+        np.testing.assert_allclose(one.of_heads([0, 1, 4]), [0, 2, 8])
 
 
 def test_pairs_give_the_ratio_and_its_interval(clf):
@@ -239,7 +168,7 @@ def test_pairs_give_the_ratio_and_its_interval(clf):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "remove"), [(1.3, "both"), (2.0, "both"), (1.3, "heads")])
+@pytest.mark.parametrize(("target", "remove"), [(2.0, "both"), (1.3, "heads")])
 def test_a_search_meets_its_target(clf, target, remove):
     timer = Clock(clf, 2, 8)
     search = Search(clf, unit_gradients(clf, DATA), timed_table(clf, timer), timer, remove)
@@ -248,14 +177,9 @@ def test_a_search_meets_its_target(clf, target, remove):
     small = shape.of(clf)
     assert remove == "both" or neurons(small) == neurons(clf)
     assert Shape.from_dict(json.loads(shape.to_json())) == shape
-
-
-@pytest.mark.slow
-def test_what_is_out_of_reach_names_the_largest_speed(clf):
-    timer = Clock(clf, 2, 8)
-    search = Search(clf, unit_gradients(clf, DATA), timed_table(clf, timer), timer)
-    with pytest.raises(OptionError, match=r"7× is out of reach.*5\.80× as fast"):
-        search.find(7)
+    if remove == "both":
+        with pytest.raises(OptionError, match=r"7× is out of reach.*5\.80× as fast"):
+            search.find(7)
 
 
 # the whole ----------------------------------------------------------------------------------------
@@ -314,7 +238,7 @@ def test_what_classes_and_calibration_lose_is_that_of_paired(clf, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", ["number", "labels", "tokens", "span", "rank", "vector"])
+@pytest.mark.parametrize("job", ["number", "labels", "tokens", "vector"])
 def test_answers_are_the_same_as_a_whole(job, monkeypatch):
     """Of a text with many words, not of its words; numbers are hardly ever the same."""
     monkeypatch.setattr(faster, "Timer", Clock)
@@ -322,7 +246,7 @@ def test_answers_are_the_same_as_a_whole(job, monkeypatch):
     asked = {"batch": 2, "length": 8, "samples": 12, "importance": "labels", "repair": "none"}
     result = headviz.prune_faster(one, data, 2, dev=data, **asked)
     before, after = (headviz.evaluate(m, data).predictions for m in (one, result.model))
-    if job in ("number", "rank", "vector"):
+    if job in ("number", "vector"):
         assert result.agreement is None
     else:
         same = [np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
@@ -331,42 +255,24 @@ def test_answers_are_the_same_as_a_whole(job, monkeypatch):
     assert result.change["metric"] == data.task.primary_metric
 
 
-@pytest.mark.slow
-def test_the_loss_in_a_metric_of_ones_own(clf, monkeypatch):
-    def right_of_first_class(gold, predicted):
-        return float((predicted == gold)[gold == 0].mean())
-
-    monkeypatch.setattr(faster, "Timer", Clock)
-    names = [DATA.label_names[i] for i in DATA.gold]
-    rows = [{"text": t, "pair": p, "label": y} for t, p, y in zip(DATA.texts, DATA.pairs, names, strict=True)]
-    columns = {"text_columns": "text,pair", "label_column": "label"}
-    dev = headviz.load_task("custom", data=rows, metrics=[right_of_first_class], **columns)
-    asked = {"batch": 2, "length": 8, "samples": 12, "importance": "labels", "repair": "none"}
-    result = headviz.prune_faster(clf, DATA, 2, dev=dev, **asked)
-    before, after = (headviz.evaluate(m, dev).metrics["right_of_first_class"] for m in (clf, result.model))
-    assert result.change["difference"] == pytest.approx(after - before)
-    assert before != after
-
-
-@pytest.mark.parametrize("wrong", [1, 0.5, float("nan"), "2", True, [1.5, 0.9], []])
-def test_a_speed_is_above_one(clf, wrong):
-    with pytest.raises(OptionError):
-        headviz.prune_faster(clf, DATA, wrong)
-
-
 def test_wrong_calls_are_one_clear_line(clf):
-    for given, error in (
-        ({"batch": 0}, OptionError),
-        ({"length": 65}, OptionError),
-        ({"remove": "layers"}, OptionError),
-        ({"repair": "glue"}, OptionError),
-        ({"importance": "price"}, OptionError),
-        ({"runtime": "tensorflow"}, OptionError),
+    for wrong in (1, 0.5, float("nan"), "2", True, [1.5, 0.9], []):
+        with pytest.raises(OptionError):
+            headviz.prune_faster(clf, DATA, wrong)
+    for given in (
+        {"batch": 0},
+        {"length": 65},
+        {"remove": "layers"},
+        {"repair": "glue"},
+        {"importance": "price"},
+        {"runtime": "tensorflow"},
     ):
-        with pytest.raises(error):
+        with pytest.raises(OptionError):
             headviz.prune_faster(clf, DATA, 2.0, **given)
     with pytest.raises(ModelError, match="ALBERT"):
         headviz.prune_faster(tiny_classifier("albert"), DATA, 2.0)
+    with pytest.raises(ModelError, match="no bias"):
+        headviz.prune_faster(tiny_classifier("modernbert"), DATA, 1.3, batch=2, length=8, repair="bias")
     with pytest.raises(TaskError):
         headviz.prune_faster(clf, DATA.subset([]), 2.0)
 
@@ -384,17 +290,11 @@ def call(capsys, *words):
     ("words", "said"),
     [
         ("--faster 1 --task demo", "not a number above 1"),
-        ("--faster 0.5 --task demo", "not a number above 1"),
-        ("--faster x --task demo", "not a number"),
         ("--faster 2,2 --task demo", "given once"),
         ("--faster 2", "needs the task"),
         ("--faster 2 --task demo --off 1.1", "Give one of the two"),
-        ("--faster 2 --task demo --masked", "Give one of the two"),
         ("--faster 2 --task demo --epochs 3", "add --retrain"),
-        ("--faster 2 --task demo --rate given", "add --retrain"),
-        ("--faster 2 --task demo --repair glue", "repair"),
         ("--off 1.1 --batch 8", "goes with --faster"),
-        ("--off 1.1 --heads-only", "goes with --faster"),
     ],
 )
 def test_what_contradicts_itself_is_refused_before_the_model_is_loaded(words, said, tmp_path, capsys):
@@ -403,15 +303,21 @@ def test_what_contradicts_itself_is_refused_before_the_model_is_loaded(words, sa
     assert said in err
 
 
-@pytest.mark.slow
-def test_the_command_saves_what_it_reports(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
+@pytest.fixture
+def common(tmp_path, monkeypatch):
+    """Words of the command for a small model and data of its own."""
+    monkeypatch.setattr(faster, "Timer", Clock)
     for split in ("train", "dev"):
         rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in DATA]
         (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
     base = tiny_folder(tmp_path / "base", labels=("entailment", "neutral", "contradiction"))
     task = ["--task", "custom", "--data", tmp_path, "--text-columns", "one,two", "--label-column", "label"]
-    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8]
+    return ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8]
+
+
+@pytest.mark.slow
+def test_the_command_saves_what_it_reports(common, tmp_path, capsys):
+    base, words = tmp_path / "base", common
     status, out, err = call(capsys, *words, "--faster", 1.5, "--out", tmp_path / "small", "--json")
     assert status == 0, err
     found = json.loads(out)
@@ -429,15 +335,8 @@ def test_the_command_saves_what_it_reports(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
-    for split in ("train", "dev"):
-        rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in DATA]
-        (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
-    base = tiny_folder(tmp_path / "base", labels=("entailment", "neutral", "contradiction"))
-    task = ["--task", "custom", "--data", tmp_path, "--text-columns", "one,two", "--label-column", "label"]
-    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8, "--retrain", "--epochs", 1]
-    words += ["--faster", 2, "--json", "--out"]
+def test_a_search_with_training_goes_on_where_it_was_stopped(common, tmp_path, capsys, monkeypatch):
+    words = [*common, "--retrain", "--epochs", 1, "--faster", 2, "--json", "--out"]
     status, out, err = call(capsys, *words, tmp_path / "whole")
     assert status == 0, err
     whole = json.loads(out)
@@ -523,11 +422,6 @@ def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
         assert drawn[0] == drawn[1]
 
 
-def test_a_bias_that_is_not_there_takes_up_nothing():
-    with pytest.raises(ModelError, match="no bias"):
-        headviz.prune_faster(tiny_classifier("modernbert"), DATA, 1.3, batch=2, length=8, repair="bias")
-
-
 def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
     monkeypatch.setattr(faster, "LEAST_TRIAL", 3)
@@ -569,29 +463,28 @@ def test_a_training_that_makes_it_worse_is_not_taken(clf, monkeypatch):
 # what a unit is worth -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("importance", ["labels-mean", "answers", "answers-mean"])
-def test_other_worths_are_derivatives_written_out(clf, importance):
-    """By the gates of heads and neurons one by one, closed towards zero or towards the unit's mean."""
+@pytest.mark.parametrize(
+    ("importance", "kind"), [("labels", "zero"), ("labels", "mean"), ("labels-mean", "zero"), ("answers-mean", "zero")]
+)
+def test_worths_are_derivatives_written_out(clf, importance, kind):
+    """By the gates of heads and neurons one by one, closed towards what stands in or towards the unit's mean."""
     data = DATA.subset(range(6))
+    clf = headviz.standing_in(clf, kind, data)
     loss, to_mean = IMPORTANCE[importance]
     whole = unit_gradients(clf, data, loss=loss)
     made = whole.to_mean if to_mean else whole
+    means = [torch.tensor(m, dtype=torch.float32) * to_mean for m in whole.means]
+    stands = (lambda layer, head: means[layer][head]) if to_mean else None
     for i, e in enumerate(clf.encode(data.texts, data.pairs)):
         gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
         heads = tuple(torch.ones(4, requires_grad=True) for _ in range(3))
-        means = [torch.tensor(m, dtype=torch.float32) * to_mean for m in whole.means]
         hooks = [
             outer_map(clf, layer).register_forward_pre_hook(
                 lambda m, args, g=gate, mean=means[3 + layer][:, 0]: (mean + (args[0] - mean) * g,)
             )
             for layer, gate in enumerate(gates)
         ]
-
-        def edit(layer, outputs, heads=heads, means=means):
-            mean = means[layer][:, None]
-            return mean + (outputs - mean) * heads[layer].view(-1, 1, 1)
-
-        call = clf.call(edit_outputs=edit)
+        call = clf.call(edit_outputs=gated(clf, {h: heads[h.layer][h.head] for h in clf.present.kept}, stands))
         with torch.enable_grad():
             logits = clf.forward(clf.collate([e]), call)
             if loss == "labels":
@@ -669,36 +562,33 @@ def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", seeds(["onnx-int8"], ["onnx"]))
-def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch):
+def test_a_table_is_timed_in_the_runtime_that_is_used(monkeypatch):
     """One file for each size, whatever the weights are; models without heads and neurons too."""
     pytest.importorskip("onnxruntime")
     from headviz.pruning import export
 
-    written, real = [], export.export_onnx
+    whole, written, real = tiny_classifier(layers=1), [], export.export_onnx
     monkeypatch.setattr(export, "export_onnx", lambda one, *rest: written.append(rest[0]) or real(one, *rest))
-    monkeypatch.setattr(latency, "POINTS", 3)
+    monkeypatch.setattr(latency, "POINTS", 2)
     monkeypatch.setattr(export, "SESSIONS", 2)
-    table = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).table
-    assert "ONNX Runtime" in table.device
-    assert table.device.endswith("int8") == (runtime == "onnx-int8")
-    assert table.whole > 0
-    assert len(written) == 6  # three sizes of heads, two more of neurons, and nothing of both
-    timer = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).timer
-    other = tiny_classifier(seed=7)
-    assert timer(clf) > 0
-    assert timer(other) > 0
-    assert len(written) == 7
+    work = FasterSteps(whole, DATA, FasterOptions(batch=2, length=8, runtime="onnx-int8"))
+    assert "ONNX Runtime" in work.table.device
+    assert work.table.device.endswith("int8")
+    assert work.table.whole > 0
+    assert len(written) == 4  # two sizes of heads, one more of neurons, and nothing of both
+    assert work.timer(tiny_classifier(layers=1, seed=7)) > 0
+    assert len(written) == 4
 
 
 @pytest.mark.slow
-def test_the_loss_is_that_of_the_file_that_is_timed(clf, monkeypatch):
+def test_the_loss_is_that_of_the_file_that_is_timed(monkeypatch):
     """An int8 model was judged by its weights before they were rounded."""
     pytest.importorskip("onnxruntime")
     from headviz.models.onnx import export_onnx
     from headviz.pruning import export
 
-    rounded = tiny_classifier(seed=9)  # in place of the rounded model, one whose answers are others
+    clf = tiny_classifier(layers=1)
+    rounded = tiny_classifier(layers=1, seed=9)  # in place of the rounded model, one whose answers are others
     monkeypatch.setattr(faster, "RuntimeTimer", lambda one, batch, length, int8: Clock(one, batch, length))
     monkeypatch.setattr(export, "quantise", lambda _, out: export_onnx(rounded, out))
     asked = {"dev": DATA, "batch": 2, "length": 8, "samples": 12, "runtime": "onnx-int8", "importance": "labels"}
@@ -709,7 +599,7 @@ def test_the_loss_is_that_of_the_file_that_is_timed(clf, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", all_in_ci(("modernbert", "phi3", "gpt_neox", "deberta"), ("modernbert", "gpt_neox")))
+@pytest.mark.parametrize("family", seeds(["modernbert", "gpt_neox"], ["phi3", "deberta"]))
 def test_a_search_makes_models_of_other_families_smaller(family, monkeypatch, tmp_path):
     monkeypatch.setattr(faster, "Timer", Clock)
     whole = tiny_classifier(family)

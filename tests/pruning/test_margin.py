@@ -6,15 +6,11 @@ from scipy.stats import ttest_1samp
 
 from headviz.errors import OptionError
 from headviz.extras.tickets.winning import Ticket, false_win_rate, highest_within, margin_test, ticket, wins
-from support.marks import all_in_ci
-
-RATES = [(2, 1.0), (3, 1.0), (5, 1.0), (10, 1.0), (3, 0.0), (3, 2.5)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("seeds", "loss"), all_in_ci(RATES, [(3, 1.0), (3, 0.0)]))
+@pytest.mark.parametrize(("seeds", "loss"), [(2, 1.0), (10, 1.0), (3, 0.0), (3, 2.5)])
 def test_the_rate_of_false_wins_is_that_of_simulated_trainings(seeds, loss):
-    rng, cases = np.random.default_rng(0), 40_000
+    rng, cases = np.random.default_rng(0), 10_000
     full = rng.normal(0.8, 0.01, (cases, seeds))
     pruned = rng.normal(0.8 - loss * 0.01, 0.01, (cases, seeds))
     passed = np.mean([wins(f.mean(), p.mean(), p.std(ddof=1)) for f, p in zip(full, pruned, strict=True)])
@@ -36,7 +32,7 @@ def test_the_margin_test_is_a_paired_t_test_against_the_margin():
 
 
 def test_a_loss_as_large_as_the_margin_passes_in_no_more_than_5_per_cent():
-    rng, cases = np.random.default_rng(1), 4000
+    rng, cases = np.random.default_rng(1), 2000
     full = rng.normal(0.8, 0.01, (cases, 3))
     pruned = full - 0.02 + rng.normal(0, 0.008, (cases, 3))
     passed = [margin_test(f, p, 2.0, "accuracy").within for f, p in zip(full, pruned, strict=True)]

@@ -8,7 +8,6 @@ from headviz.answers import ANSWERS
 from headviz.errors import OptionError, UserError
 from headviz.pruning import FinetuneOptions, PruningPlan
 from headviz.pruning.check import heads_off
-from support.loaded import loaded_by
 from support.pruning_plans import plan
 
 
@@ -85,11 +84,6 @@ def test_the_default_score_depends_on_the_task_and_a_stored_plan_keeps_its_own()
     assert SCORES[masked.score].pretrained
     stored = PruningPlan(model="m", task="demo", algorithm="iterative", score=DEFAULT).to_dict()
     assert PruningPlan.from_dict(stored).score == DEFAULT  # as it was stored before the default was another
-
-
-def test_plans_load_no_torch():
-    code = "import headviz.pruning as p; p.PruningPlan(model='m', task='t', algorithm='isp')"
-    assert loaded_by(code, "torch") == []
 
 
 def test_a_stored_plan_of_before_the_choice_of_last_step_keeps_whole_steps_and_its_digest():

@@ -59,51 +59,11 @@ def test_bias_is_the_removed_heads_mean_output_without_padding(clf):
         assert torch.equal(fixed.projections(layer).output.weight, plain.projections(layer).output.weight)
 
 
-def test_bias_does_not_depend_on_the_order_of_the_data(clf):
-    turned = DATA.subset(range(len(DATA))[::-1])
-    a, b = (repaired(clf, MASK, data, "bias").classifier for data in (DATA, turned))
-    for layer in range(3):
-        torch.testing.assert_close(
-            a.projections(layer).output.bias, b.projections(layer).output.bias, atol=1e-6, rtol=0
-        )
-
-
 def test_memory_serves_other_masks(clf):
     memory, other = {}, HeadMask.full(3, 4).without([(1, 1)])
     repaired(clf, MASK, DATA, "bias", memory)
     again = repaired(clf, other, DATA, "bias", memory).classifier
     assert again.digest == repaired(clf, other, DATA, "bias").classifier.digest
-
-
-def stream(clf, data):
-    """Hidden state in front of the attention's norm, at every layer, from the layers' own modules."""
-    seen = {}
-    handles = []
-    for layer in range(clf.num_layers):
-        norm = clf.module(f"encoder.layer.{layer}.attention.output.LayerNorm")
-        keep = lambda m, given, out, layer=layer: seen.setdefault(layer, []).append(given[0][0])  # noqa: E731
-        handles.append(norm.register_forward_hook(keep))
-    for e in clf.encode(data.texts, data.pairs):
-        clf.logits(clf.collate([e]))
-    for handle in handles:
-        handle.remove()
-    last = clf.num_layers - 1
-    return [torch.cat([x[:1] if layer == last else x for x in seen[layer]]).double().numpy() for layer in seen]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("repair", ["tune", "refit"])
-def test_the_stream_before_the_norm_comes_nearer_to_the_full_models(clf, repair):
-    """The reported error is that of the residual stream, measured here through the model's own modules."""
-    fixed = repaired(clf, MASK, DATA, repair)
-    full, mine = stream(clf, DATA), stream(fixed.classifier, DATA)
-    plain = stream(headviz.prune(clf, MASK), DATA)
-    assert fixed.error["after"] <= fixed.error["before"]
-    # in the first layer both start from the same embeddings, so errors compare directly
-    before, after = (((full[0] - x[0]) ** 2).sum() for x in (plain, mine))
-    assert after <= before
-    if repair == "refit":
-        assert all(((f - m) ** 2).sum() < ((f - p) ** 2).sum() for f, m, p in zip(full, mine, plain, strict=True))
 
 
 def parts(clf, data):
@@ -126,11 +86,9 @@ def parts(clf, data):
     return [[np.concatenate(x) for x in zip(*layer, strict=True)] for layer in seen]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("repair", ["tune", "refit"])
-def test_the_reported_error_by_hand(clf, repair):
+def test_the_reported_error_by_hand(clf):
     """What a layer should add includes what the layers before it have left wrong in the stream."""
-    fixed = repaired(clf, MASK, DATA, repair)
+    fixed = repaired(clf, MASK, DATA, "refit")
     wrong = energy = 0.0
     for full, mine in zip(parts(clf, DATA), parts(fixed.classifier, DATA), strict=True):
         wanted = full[0] + full[1] - mine[1]
@@ -226,10 +184,8 @@ def test_nothing_is_refitted_on_a_single_text(clf):
 
 
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
-@pytest.mark.parametrize("seed", range(2))
-def test_never_worse_on_the_data_it_was_fitted_on(clf, repair, seed):
-    rng = np.random.default_rng(seed)
-    mask = HeadMask.full(3, 4).without_random(int(rng.integers(1, 13)), seed)
+def test_never_worse_on_the_data_it_was_fitted_on(clf, repair):
+    mask = HeadMask.full(3, 4).without_random(9, 0)
     error = repaired(clf, mask, DATA, repair).error
     assert 0 <= error["after"] <= error["before"] + 1e-9
     assert error["before"] > 0
@@ -273,15 +229,14 @@ REBUILT = [
 NARROWED = [name for name in REBUILT if not FAMILIES[name].why_no_neurons and not FAMILIES[name].has_decoder]
 
 
-@pytest.mark.parametrize("family", PRUNABLE)
-@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
-def test_every_prunable_family(family, repair):
+@pytest.mark.parametrize("family", classifiers(PRUNABLE))
+def test_every_prunable_family(family):
     clf = tiny_classifier(family)
-    if repair == "bias" and clf.projections(0).output.bias is None:
+    if clf.projections(0).output.bias is None:
         with pytest.raises(ModelError, match="no bias behind its attention"):
-            repaired(clf, MASK, make_data(12), repair)
+            repaired(clf, MASK, make_data(12), "bias")
         return
-    fixed = repaired(clf, MASK, make_data(12), repair)
+    fixed = repaired(clf, MASK, make_data(12), "bias")
     assert fixed.error["after"] <= fixed.error["before"]
     assert fixed.classifier.present == MASK
     assert np.isfinite(evaluate(fixed.classifier, make_data(12)).logits).all()
@@ -345,17 +300,13 @@ def test_the_caller_is_left_alone(clf):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("repair", list(REPAIRS))
-def test_an_option_of_masked_and_of_retrained_runs(repair, tmp_path):
+def test_an_option_of_masked_and_of_retrained_runs(tmp_path):
     for name in ("iterative", "one-shot-isp"):
-        c, p = context(tmp_path / name), plan(name, step=0.5, until=0.5, repair=repair, retrain_full=False)
+        c, p = context(tmp_path / name), plan(name, step=0.5, until=0.5, repair="refit", retrain_full=False)
         *_, state = run_plan(p, c)
         record = state.steps[0]
-        if repair == "none":
-            assert record.repair_error is None
-        else:
-            assert record.repair_error["after"] <= record.repair_error["before"]
-            assert record.seconds["repair"] > 0
+        assert record.repair_error["after"] <= record.repair_error["before"]
+        assert record.seconds["repair"] > 0
 
 
 @pytest.mark.slow

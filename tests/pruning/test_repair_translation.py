@@ -11,9 +11,8 @@ from headviz.errors import ModelError
 from headviz.heads import HeadMask
 from headviz.pruning.reconstruction import held_out, weights_of
 from headviz.pruning.removal import repaired
-from support.marks import all_in_ci, translators
 from support.ridge import best, refitted, tuned
-from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
+from support.tiny_translation import HEADS, ROWS, tiny_translator
 from support.translation_plans import context, done, mask_of, pairs, plan
 
 DATA = pairs(24, "train", seed=3)
@@ -44,7 +43,7 @@ def kept_columns(mask, row, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [f for f in TRANSLATION_NAMES if f != "t5"])
+@pytest.mark.parametrize("family", ["marian", "mbart"])
 def test_bias_is_the_removed_heads_mean_output_without_padding(family):
     clf = tiny_translator(family)
     fixed, plain = repaired(clf, MASK, DATA, "bias").classifier, headviz.prune(clf, MASK)
@@ -57,8 +56,7 @@ def test_bias_is_the_removed_heads_mean_output_without_padding(family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", translators(TRANSLATION_NAMES))
-@pytest.mark.parametrize("repair", ["tune", "refit"])
+@pytest.mark.parametrize(("family", "repair"), [("marian", "refit"), ("t5", "tune"), ("mbart", "refit")])
 def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repair):
     """With all other rows whole, what is wanted of it is the full model's own attention output."""
     clf = tiny_translator(family)
@@ -82,39 +80,6 @@ def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repa
             )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", TRANSLATION_NAMES)
-def test_refit_brings_every_stack_nearer_to_the_full_model(family):
-    """The decoder's last states, and with them the logits, are what all rows together serve."""
-    clf = tiny_translator(family)
-    fixed, plain = repaired(clf, MASK, DATA, "refit"), headviz.prune(clf, MASK)
-    assert 0 < fixed.error["after"] < fixed.error["before"]
-
-    def logits(model):
-        rows = [model.logits(model.collate([e])) for e in model.encode(DATA.texts, DATA.references)]
-        return torch.cat([r.flatten(0, 1) for r in rows])
-
-    full = logits(clf)
-    assert (logits(fixed.classifier) - full).square().sum() < 0.8 * (logits(plain) - full).square().sum()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
-def test_neither_model_is_touched_and_order_does_not_matter(repair):
-    clf = tiny_translator()
-    before = clf.digest
-    weights = {n: p.clone() for n, p in clf.model.named_parameters()}
-    turned = DATA.subset(range(len(DATA))[::-1])
-    a, b = (repaired(clf, MASK, data, repair).classifier for data in (DATA, turned))
-    assert clf.digest == before
-    assert all(torch.equal(p, weights[n]) for n, p in clf.model.named_parameters())
-    assert not any(m._forward_pre_hooks for m in (*clf.model.modules(), *a.model.modules()))
-    for row in range(ROWS):
-        np.testing.assert_allclose(
-            weights_of(a.projections(row).output), weights_of(b.projections(row).output), atol=1e-5
-        )
-
-
 @pytest.mark.parametrize("family", ["marian", "t5"])
 def test_a_stack_may_lose_all_its_heads(family):
     clf = tiny_translator(family)
@@ -134,14 +99,13 @@ def test_a_model_without_biases_says_where_the_mean_cannot_go(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", all_in_ci(["one-importance", "iterative", "igspf", "mask-search"], ["iterative"]))
-def test_runs_repair_and_measure_the_repaired_model(tmp_path, algorithm):
-    c, p = (context(tmp_path), plan(algorithm, repair="refit", repair_samples=10, stack="decoder", retrain_full=False))
+def test_a_run_repairs_and_measures_the_repaired_model(tmp_path):
+    options = {"repair": "refit", "repair_samples": 10, "stack": "decoder"}
+    c, p = context(tmp_path), plan("one-importance", **options)
     state = done(c, p)
     for record in state.steps:
         assert 0 <= record.repair_error["after"] <= record.repair_error["before"]
         assert {h.layer for h in mask_of(record.mask).off} <= {5, 6, 7}
-    if algorithm == "one-importance":
-        mask = mask_of(state.steps[-1].mask)
-        model = repaired(c.clf, mask, c.sample(p, 0, 10), "refit").classifier
-        assert headviz.evaluate(model, c.dev).metrics["bleu"] == pytest.approx(state.steps[-1].metrics["bleu"])
+    mask = mask_of(state.steps[-1].mask)
+    model = repaired(c.clf, mask, c.sample(p, 0, 10), "refit").classifier
+    assert headviz.evaluate(model, c.dev).metrics["bleu"] == pytest.approx(state.steps[-1].metrics["bleu"])

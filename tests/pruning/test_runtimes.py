@@ -16,13 +16,13 @@ from support.tiny import tiny_classifier
 
 
 @pytest.fixture(autouse=True)
-def needed() -> None:
+def needed(written_once: None) -> None:
     for name in NEEDED:
         pytest.importorskip(name)
 
 
 def both() -> tuple[Any, Any]:
-    clf = tiny_classifier("bert")
+    clf = tiny_classifier("bert", layers=2)
     return clf, headviz.prune(clf, {0: [1], 1: range(4)})
 
 

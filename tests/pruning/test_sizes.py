@@ -9,10 +9,6 @@ from headviz.errors import OptionError
 from headviz.pruning import plan
 
 
-def test_cumulative_sizes_of_bert_base():
-    assert plan.cumulative(144, 0.1, 0.9) == [14, 29, 43, 58, 72, 86, 101, 115, 130]
-
-
 @pytest.mark.parametrize("total", [8, 12, 72, 144, 384])
 @pytest.mark.parametrize("step", [0.125, 0.1, 0.2, 0.25, 0.3, 0.5, 1.0])
 @pytest.mark.parametrize("until", [0.1, 0.3, 0.5, 0.9, 1.0])
@@ -71,11 +67,6 @@ def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule,
             assert rule(144, step, until, last=offered)[-1] == near == result[-2]
             said += 1
     assert said
-
-
-def test_isp_by_hand():
-    # 144 · 0.8ⁿ with whole heads: 29 of 144, 23 of 115, 18 of 92, …
-    assert plan.remaining(144, 0.2, 0.5) == [29, 52, 70, 85]
 
 
 def test_keep_per_layer_caps_or_refuses():

@@ -54,7 +54,7 @@ def test_the_criterion_on_the_thesis_table():
 
 @pytest.fixture(scope="module")
 def retrained(tmp_path_factory):
-    c = context(tmp_path_factory.mktemp("retrained"))
+    c = context(tmp_path_factory.mktemp("retrained"), train=make_data(24))
     *_, state = run_plan(plan("one-shot-isp", seeds=(0, 1, 2), step=0.4, until=0.8), c)
     return state
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from typing import Any
 
@@ -130,11 +129,6 @@ def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatc
     assert cells[0].metric is not None
     assert (cells[1].metric, cells[1].undefined) == (None, "every prediction is the same")
     assert matrix(cells).full == pytest.approx([cells[0].metric])
-
-
-def test_transfer_between_other_grids_is_refused(tmp_path):
-    with pytest.raises(MaskError, match="2×4 heads, but the model of 'A' has 3×4"):
-        list(transfer_cells({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
 
 
 def test_a_mask_that_cannot_be_cut_is_refused_before_the_first_training(tmp_path):
@@ -288,18 +282,3 @@ def test_a_grid_of_as_many_heads_in_another_shape_is_refused(tmp_path):
     made = TransferSpec({"x": "7b"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=0)
     with pytest.raises(MaskError, match="2×4 heads, but the model of 'b' has 4×2"):
         list(made.cells(contexts.__getitem__))
-
-
-@pytest.mark.slow
-def test_a_spec_is_measured_target_by_target_as_in_one_call(tmp_path, monkeypatch):
-    contexts = {"a": context(tmp_path / "a"), "b": context(tmp_path / "b", dev=make_data(40, "dev", seed=7))}
-    made = TransferSpec({"x": "7fb"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=2)
-    told: list[tuple[int, int]] = []
-    cells = list(made.cells(contexts.__getitem__, each=lambda done, total: told.append((done, total))))
-    assert cells == list(transfer_cells(made.masks_on(contexts["a"]), contexts, random=2))
-    assert told[0] == (0, 8)
-    assert told[-1] == (8, 8)
-    assert not list(made.cells(contexts.__getitem__, known=cells))
-    monkeypatch.setattr(TransferSpec, "open", lambda self, name, folder: contexts[name])
-    assert list(made.cells()) == cells
-    assert json.loads(line_of(cells[0]))["target"] == "a"

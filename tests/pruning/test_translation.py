@@ -10,8 +10,6 @@ import pytest
 import headviz
 from headviz import HeadMask, UserError
 from headviz.errors import OptionError, TaskError
-from headviz.extras.tickets.transfer import transfer_cells
-from headviz.extras.tickets.transfer_matrix import matrix
 from headviz.extras.translation.evaluation import evaluate_translation, lines, texts_of
 from headviz.heads import lowest
 from headviz.pruning.check import start
@@ -24,16 +22,15 @@ from headviz.pruning.plan import PruningPlan
 from headviz.scores.scoring import score_heads
 from headviz.tasks import get_task
 from support.custom_files import write_custom
-from support.marks import all_in_ci, translators
 from support.tiny import tiny_classifier, tiny_folder
-from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
+from support.tiny_translation import HEADS, ROWS, tiny_translator
 from support.translation_plans import context, done, mask_of, pairs, plan
 
 STACKS = {"encoder": range(2), "cross": range(2, 5), "decoder": range(5, 8)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", translators(TRANSLATION_NAMES))
+@pytest.mark.parametrize("family", ["marian", "t5"])
 def test_one_importance_removes_the_lowest_heads_and_measures_bleu(tmp_path, family):
     c, p = context(tmp_path, family), plan()
     state = done(c, p)
@@ -57,8 +54,9 @@ def test_one_importance_removes_the_lowest_heads_and_measures_bleu(tmp_path, fam
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", all_in_ci(["one-importance", "iterative", "mask-search", "isp"], ["iterative"]))
-@pytest.mark.parametrize("stack", ["encoder", "cross", "decoder"])
+@pytest.mark.parametrize(
+    ("algorithm", "stack"), [("iterative", "encoder"), ("mask-search", "cross"), ("isp", "decoder")]
+)
 def test_a_plan_about_one_stack_removes_heads_of_no_other(tmp_path, algorithm, stack):
     c = context(tmp_path)
     state = done(c, plan(algorithm, stack=stack, retrain_full=False))
@@ -72,18 +70,8 @@ def test_a_plan_about_one_stack_removes_heads_of_no_other(tmp_path, algorithm, s
 
 
 @pytest.mark.slow
-def test_iterative_scores_under_the_mask_so_far(tmp_path):
-    c, p = context(tmp_path), plan("iterative")
-    state = done(c, p)
-    first = mask_of(state.steps[0].mask)
-    table = score_heads(c.clf, c.sample(p, 0, 12), "taylor", mask=first, cache=False).values
-    assert mask_of(state.steps[1].mask) == first.without(lowest(table, 8, first.kept, seed=0))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", all_in_ci(["igspf", "igspp", "isp", "one-shot-isp"], ["igspp"]))
-def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translations(tmp_path, algorithm):
-    c, p = context(tmp_path / "run"), plan(algorithm)
+def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translations(tmp_path):
+    c, p = context(tmp_path / "run"), plan("igspp")
     state = done(c, p)
     last = state.records[-1]
     assert last.curve
@@ -145,19 +133,6 @@ def test_older_plans_keep_their_digest():
     assert PruningPlan.from_dict(q.to_dict()) == q != p
 
 
-@pytest.mark.slow
-def test_masks_are_transferred_to_translation_models(tmp_path):
-    """BLEU has no constant answer, and of a random model it is 0: then there is nothing to keep."""
-    c, mask = context(tmp_path), HeadMask.full(ROWS, HEADS).without([(0, 0), (3, 1)])
-    cells = list(transfer_cells({"x": mask}, {"t": c}, random=2))
-    full, own = (evaluate_translation(c.clf, c.dev, m).metrics["bleu"] for m in (None, mask))
-    assert [x.metric for x in cells[:2]] == pytest.approx([full, own], abs=1e-9)
-    (entry,) = matrix(cells).entries
-    assert (entry.metric, entry.constant, entry.scale) == ("bleu", None, 1.0)
-    assert (full, entry.kept, entry.why) == (0.0, None, "with every head on, bleu is 0")
-    assert entry.random_count == 2
-
-
 # runs with something in the place of removed heads --------------------------------------------------
 
 
@@ -199,8 +174,3 @@ def test_a_run_evaluates_and_removes_with_the_mean(tmp_path: Path) -> None:
 def test_what_a_plan_refuses(more: dict, said: str) -> None:
     with pytest.raises(UserError, match=said):
         headviz.PruningPlan(**{"model": "demo", "task": "demo", "algorithm": "iterative", **more})
-
-
-def test_a_plan_with_zero_is_stored_as_before() -> None:
-    stored = headviz.PruningPlan("demo", "demo", "iterative").to_dict()
-    assert not {"ablation", "reference"} & set(stored)

@@ -130,13 +130,6 @@ def test_an_open_network_can_be_allowed_on_purpose(monkeypatch):
     assert cluster_address("tcp://10.0.0.5:8786")
 
 
-def test_nothing_is_written_when_the_address_is_refused(registry, monkeypatch):
-    monkeypatch.setenv("HEADVIZ_DASK", "tcp://10.0.0.5:8786")
-    with pytest.raises(RunError, match="neither encrypted"):
-        on_cluster(steps=1)
-    assert not registry.folder.exists()
-
-
 # runs -----------------------------------------------------------------------------------------
 
 
@@ -234,21 +227,6 @@ def test_a_sweep_is_split_over_both_workers_and_one_may_die(cluster, registry):
     assert [r.state for r in result] == ["done"] * 4
     assert [essence(r.id) for r in result] == [essence(r.id) for r in expected]
     assert {r.pid for r in result} == {after.pid}  # one process for all
-
-
-@pytest.mark.slow
-def test_a_failed_run_of_a_sweep_leaves_the_others_alone_and_can_be_resumed(cluster, registry):
-    made = [*members(2, steps=2), Member("rehearsal", {"steps": 3, "fail_at": 2}, "bad")]
-    sweep = start_sweep(made, title="one bad", executor="dask")
-    after = ended(sweep.id)
-    assert after.state == "failed"
-    assert "1 of 3 runs did not finish" in after.error
-    assert [c.state for c in reading.show(sweep.id).children] == ["done", "done", "failed"]
-    bad = registry.records(parent=sweep.id)[2]
-    with pytest.raises(RunError, match="resume that one"):
-        service.resume(bad.id)
-    service.resume(sweep.id)
-    assert ended(sweep.id).attempt == 2
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ from headviz.pruning.faster_search import Turn
 from headviz.pruning.latency import TimeTable
 from headviz.runs import reading, service
 from headviz.runs.kinds import RUNS, make_job
-from support.marks import all_in_ci, some_in_ci
 from support.pieces import after
 from support.real_runs import folders, options
 from support.running import ended, essence
@@ -46,7 +45,7 @@ def spec_of(kind: str, place: dict[str, str]) -> dict:
         "device": "cpu",
     }
     return {
-        "prune": options(place, "one-shot-isp", seeds=[0, 1], keep_models="all", until=0.5),
+        "prune": options(place, "one-shot-isp", seeds=[0, 1], keep_models="all", until=0.25),
         "finetune": {**source, "model": place["base"], "finetune": {"epochs": 1.0, "batch": 8}},
         "score": {**source, "model": place["model"], "score": "taylor", "samples": 24, "length_filter": "none"},
         "ablation": {**source, "model": place["model"]},
@@ -59,7 +58,15 @@ def spec_of(kind: str, place: dict[str, str]) -> dict:
             "training": {"steps": 2, "batch": 4, "every": 2},
             "iterates": {"count": 2, "gap": 1},
         },
-        "faster": {**source, "model": place["model"], "targets": [1.2, 1.4], "batch": 2, "length": 8, "samples": 16},
+        "faster": {
+            **source,
+            "model": place["model"],
+            "targets": [1.2, 1.4],
+            "batch": 2,
+            "length": 8,
+            "samples": 16,
+            "importance": "labels",
+        },
         "rehearsal": {"steps": 3, "chains": 3},
     }[kind]
 
@@ -97,14 +104,12 @@ def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
     assert carried(kind, spec, tmp_path / "a", None) == carried(kind, spec, tmp_path / "b", 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", some_in_ci([kind for kind in RUNS if kind != "faster"], ["score"]))
-def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
-    spec = spec_of(kind, place)
-    run = service.start(kind, spec)
+def test_a_kind_runs_in_the_background_as_here(place, registry, tmp_path):
+    spec = spec_of("score", place)
+    run = service.start("score", spec)
     end = ended(run.id)
     assert (end.state, end.error) == ("done", "")
-    steps, outcome = carried(kind, spec, tmp_path / "here", None)
+    steps, outcome = carried("score", spec, tmp_path / "here", None)
     assert timeless(essence(run.id)) == steps
     assert timeless(reading.show(run.id).outcome) == outcome
 
@@ -168,17 +173,6 @@ def test_targets_with_training_share_their_rounds(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_target_out_of_reach_is_noted_and_the_others_are_built(place, tmp_path):
-    spec = {**spec_of("faster", place), "targets": [900.0, 1.2], "beside": False}
-    (far, near), outcome = carried("faster", spec, tmp_path / "a", None)
-    assert far["speedup"] is None
-    assert far["note"].startswith("900× is out of reach: without any head or neuron this model is")
-    assert near["speedup"] > 1
-    assert outcome["models"] == ["models/both-1.2"]
-    assert outcome["notes"] == []
-
-
-@pytest.mark.slow
 def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place, tmp_path, monkeypatch):
     """The table says too little of a model's time, so that a search takes several turns. Each is timed once."""
     spec = {**spec_of("faster", place), "targets": [1.5], "beside": False}
@@ -213,18 +207,16 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["zero", "mean"])
-def test_the_ablation_is_that_of_the_library(place, tmp_path, kind):
-    import headviz
+def test_the_ablation_is_that_of_the_library(place, tmp_path):
     from headviz.analyses.ablation import ablate
 
-    spec = {**spec_of("ablation", place), "ablation": kind, "reference": 12}
+    spec = {**spec_of("ablation", place), "ablation": "mean", "reference": 12}
     _, outcome = carried("ablation", spec, tmp_path / "a", 1)
     clf = headviz.load(place["model"], device="cpu")
     columns = {"data": place["data"], "text_columns": ("text", "pair"), "label_column": "label"}
     data, train = (headviz.load_task("custom", split=split, **columns) for split in ("dev", "train"))
     reference = headviz.sample(train, 12, length_filter=None)
-    whole = timeless(ablate(headviz.Evaluator(clf, data), ablation=kind, reference=reference).to_dict())
+    whole = timeless(ablate(headviz.Evaluator(clf, data), ablation="mean", reference=reference).to_dict())
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
 
 
@@ -239,17 +231,9 @@ def test_an_ablation_whose_metric_is_undefined_has_no_costs(place, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "own"),
-    all_in_ci(
-        [("conductance-kendall", {"steps": 4}), ("random", {}), ("michel-2019", {})],
-        [("random", {}), ("michel-2019", {})],
-    ),
-)
+@pytest.mark.parametrize(("name", "own"), [("conductance-spearman", {"steps": 2}), ("random", {}), ("michel-2019", {})])
 def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
     """On a cluster the pieces are shared out; the table is the one of headviz score."""
-    import headviz
-
     place = folders(tmp_path / "real", train=300)
     columns = {"text_columns": ("text", "pair"), "label_column": "label"}
     data = headviz.load_task("custom", split="train", data=place["data"], **columns)
@@ -299,8 +283,9 @@ def test_the_spec_of_every_algorithm_is_read_back(algorithm, place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ablation", "score", "faster"])
-@pytest.mark.parametrize("changed", ["model", "data"])
+@pytest.mark.parametrize(
+    ("kind", "changed"), [("ablation", "model"), ("score", "data"), ("faster", "model"), ("faster", "data")]
+)
 def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, place, tmp_path):
     """A table with the layers of two models, or of two data sets, would look like any other."""
     spec = {**spec_of(kind, place), "targets": [1.2]} if kind == "faster" else spec_of(kind, place)

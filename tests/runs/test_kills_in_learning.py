@@ -1,23 +1,17 @@
-"""Real workers killed in the middle of a learning and of a search for speed: they go on, to the same bits."""
+"""A real worker killed in the middle of a learning: it goes on, to the same bits."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import headviz
-from headviz.pruning.faster import FasterSteps
-from headviz.pruning.faster_search import Turn
-from headviz.pruning.latency import TimeTable
 from headviz.runs import service
 from headviz.runs.files import RunFiles
-from headviz.runs.jobs.faster import FasterSpec
 from headviz.runs.queue import look
 from headviz.runs.record import DONE
 from headviz.runs.registry import Registry
@@ -52,7 +46,7 @@ def test_a_learning_goes_on_from_what_is_kept(registry, tmp_path):
     data = headviz.load_task("custom", split="train", data=place["data"], **COLUMNS)
     begun = time.monotonic()
     score_heads(clf, data, "gates", steps=100, cache=False)
-    steps = round(3 * KEEP_SECONDS / (time.monotonic() - begun) * 100)  # a learning that is kept more than once
+    steps = round(2.5 * KEEP_SECONDS / (time.monotonic() - begun) * 100)  # a learning that is kept more than once
     spec = options(place, "gates", score_options={"steps": steps}, step=0.5, until=0.5)
     run = service.start("prune", spec)
     until(lambda: updates(run.id), 120, "the first state of the learning")
@@ -67,47 +61,3 @@ def test_a_learning_goes_on_from_what_is_kept(registry, tmp_path):
     undisturbed = service.start("prune", spec)
     done(undisturbed.id, 280)
     assert essence(run.id) == essence(undisturbed.id)
-
-
-def state_of(run_id: str) -> dict[str, Any]:
-    """The newest state of a run that keeps JSON; empty before the first."""
-    return json.loads(RunFiles(run_id).checkpoints.newest() or b"{}")
-
-
-def test_a_search_for_speed_goes_on_from_what_was_timed(registry, tmp_path):
-    place = folders(tmp_path / "x")
-    spec = {
-        "task": "custom",
-        "data": place["data"],
-        "model": place["model"],
-        "text_columns": ["text", "pair"],
-        "label_column": "label",
-        "device": "cpu",
-        "targets": [1.02, 1.05, 1.1],  # which noise cannot put out of reach
-        "batch": 16,
-        "length": 32,
-    }
-    run = service.start("faster", spec)
-    until(lambda: state_of(run.id).get("turn"), 280, "the first turn")
-    kill(run.id)
-    before = state_of(run.id)
-    assert before["turn"]
-    assert len(before["build"]) < 6
-    service.resume(run.id)
-    done(run.id, 280)
-    after = state_of(run.id)
-    assert after["table"] == before["table"]
-    for name, turns in before["turn"].items():
-        assert after["turn"][name][: len(turns)] == turns
-    check = FasterSpec(**spec)
-    work = FasterSteps(
-        check.classifier(), check.dataset("train", None), check.options, table=TimeTable.from_dict(after["table"])
-    )
-    for name, step in after["build"].items():
-        if step["speedup"] is None:
-            continue
-        turns = [Turn.from_dict(t) for t in after["turn"][name]]
-        shape, _ = work.search(step["remove"], turns[0].choice).best(step["target"], turns)
-        assert work.built(shape)[0].digest == step["digest"]
-        there = headviz.load(Path(RunFiles(run.id).results) / step["model"], device="cpu")
-        assert there.digest == step["digest"]

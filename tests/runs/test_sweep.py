@@ -38,6 +38,8 @@ def test_every_combination_once_and_in_order():
         ("mrpc", "iterative", "random", (0,)),
     ]
     assert {(p.task, p.model) for p in plans} == {("mrpc", "models/mrpc"), ("rte", "models/rte")}
+    fixed = expand(BASE, ["mrpc"], ["mask-search"], ["taylor", "random"], [0, 1])
+    assert [(p.score, p.seeds) for p in fixed] == [("fisher", (0,)), ("fisher", (1,))]  # once per seed
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,16 @@ def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(regist
     sweep = start_sweep(rehearsals(3), title="three")
     assert sweep.worker is None
     assert wait_for_sweep(sweep.id) == "done"
-    view = reading.show(sweep.id)
+    view, size = reading.show(sweep.id), service.used(sweep.id)
     assert [c.state for c in view.children] == ["done"] * 3
     assert look(registry, sweep.id).worker is None
     assert [v.record.id for v in reading.overview()] == [sweep.id]
     assert len(view.to_dict()["children"]) == 3
+    with pytest.raises(RunError, match="deleted as a whole"):
+        service.delete(view.children[0].record.id)
+    assert service.delete(sweep.id) == size
+    assert registry.records() == []
+    assert [p for p in registry.folder.iterdir() if p.is_dir()] == []
 
 
 @pytest.mark.slow
@@ -88,19 +95,6 @@ def test_cancelling_a_sweep_stops_all_its_runs_and_resuming_finishes_them(regist
     service.resume(sweep.id)
     assert wait_for_sweep(sweep.id) == "done"
     assert [len(registry.steps(r.id)) for r in registry.records(parent=sweep.id)] == [6, 6, 6]
-
-
-@pytest.mark.slow
-def test_a_sweep_is_deleted_as_a_whole(registry):
-    sweep = start_sweep(rehearsals(2, payload=10_000), title="two")
-    wait_for_sweep(sweep.id)
-    child = registry.records(parent=sweep.id)[0]
-    with pytest.raises(RunError, match="deleted as a whole"):
-        service.delete(child.id)
-    freed = service.used(sweep.id)
-    assert service.delete(sweep.id) == freed
-    assert registry.records() == []
-    assert [p for p in registry.folder.iterdir() if p.is_dir()] == []
 
 
 def test_nothing_is_written_when_one_member_is_wrong(registry):
@@ -143,18 +137,6 @@ def test_the_table_has_mean_and_sd_over_seeds_and_counts_what_is_missing():
         Row("mrpc", "igspp", "taylor", 0.5, "accuracy", pytest.approx(0.7), pytest.approx(0.141421356), 2, 0),
         Row("mrpc", "igspp", "taylor", 0.9, "accuracy", None, None, 0, 2),
         Row("mrpc", "iterative", "taylor", 0.0, "accuracy", 0.5, None, 1, 0, "given"),
-    ]
-
-
-def test_an_algorithm_that_fixes_its_score_runs_once_per_seed():
-    plans = expand(BASE, ["mrpc"], ["iterative", "mask-search"], ["taylor", "random"], [0, 1])
-    assert [(p.algorithm, p.score, p.seeds) for p in plans] == [
-        ("iterative", "taylor", (0,)),
-        ("iterative", "taylor", (1,)),
-        ("iterative", "random", (0,)),
-        ("iterative", "random", (1,)),
-        ("mask-search", "fisher", (0,)),
-        ("mask-search", "fisher", (1,)),
     ]
 
 
