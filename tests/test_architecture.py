@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -45,25 +44,6 @@ INNER = re.compile(
     r"\bencoder\.layer\b|\battention\.self\b|\boutput\.dense\b|\btransformer\.layer\b|\b[qkv]_lin\b|\bWqkv\b|albert_layer"
 )
 
-# Nothing outside models/, answers/ and extras/ may ask of which kind a model or a task is.
-MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
-# what a model is called where it is asked for its classes; other things have classes, too
-MODEL_NAMES = {"clf", "model", "base", "full", "small", "teacher", "student"}
-KIND_FLAGS = {"is_regression", "is_translation", "is_translator", "is_recurrent", "translates"}
-KINDS = {"CLASSIFICATION", "MASKED_LM", "TRANSLATION", "classification", "translation"}
-KINDS |= {"NUMBER", "ONE_CLASS", "SENTENCE", "WORD"}
-
-# Modules may name others in words, to import them at their first use. These name modules that import them, and why:
-NAMES_ANY = {
-    "": "the front door names what it exports",
-    "cli": "it names the module of each command, and a command may run another",
-    "plugins": "it names the tables that plugins add to",
-}
-KNOWN_NAMED = {("scores.catalogue", "scores.learned"): "searches ask gates by scoring"}
-
-# What is still to be mended. These lists only shrink: what has been mended must be taken off.
-KNOWN_UPWARD: set[tuple[str, str]] = set()
-
 
 def modules(folder: Path) -> dict[str, Path]:
     """Dotted name below the folder -> file; a package stands under its own name, the folder itself under ""."""
@@ -83,13 +63,21 @@ def parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every statement below, without the expressions, which are many."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from statements(child)
+
+
 def imports(name: str, text: str, is_package: bool) -> Iterator[tuple[str, int]]:
     """Every name a module imports, with the line: at the top, in a function or for types. Its own package's names
     start with ``headviz.``."""
     package = [p for p in name.split(".") if p]
     if not is_package:
         package = package[:-1]
-    for node in ast.walk(parsed(text)):
+    for node in statements(parsed(text)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -117,40 +105,6 @@ def graph() -> dict[str, dict[str, int]]:
             if module != name:
                 result.setdefault(module, line)
     return edges
-
-
-def named(name: str) -> set[str]:
-    """The modules that a module names in words, to be imported at their first use.
-
-    They stand as "module:function", as whole names where the module calls ``import_module``, or as what
-    ``import_module(f".{name}")`` of the module or of its package completes.
-    """
-    package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
-    words = {n.value for n in ast.walk(parsed(TEXTS[name])) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-    beside = [m for m in MODULES if m == package or m.rpartition(".")[0] == package]
-    completed = [(begin, words) for begin in beginnings(name)]
-    completed += [(begin, {w for w in words if ":" in w}) for module in beside for begin in beginnings(module)]
-    result = set()
-    for begin, given in completed:
-        inside = ".".join(filter(None, [package, *begin.split(".")]))
-        result |= {
-            f"{inside}.{place}".strip(".") for place in {w.partition(":")[0] for w in given} if place[:1].isalpha()
-        }
-    result |= {w.partition(":")[0].removeprefix("headviz.") for w in words if re.fullmatch(r"headviz\.[\w.]+:\w+", w)}
-    if re.search(r"\b(import_module|code|later)\(", TEXTS[name]):
-        result |= {w.removeprefix("headviz").strip(".") for w in words if w.startswith(("headviz.", "."))}
-    return {module for module in result - {""} if module in MODULES and module != name}
-
-
-@cache
-def beginnings(name: str) -> set[str]:
-    """What stands before the name in the ``import_module(f".{name}", …)`` of a module."""
-    calls = [n for n in ast.walk(parsed(TEXTS[name])) if isinstance(n, ast.Call) and n.args]
-    given = [call.args[0] for call in calls if ast.unparse(call.func) == "import_module"]
-    first = [
-        str(g.values[0].value) for g in given if isinstance(g, ast.JoinedStr) and isinstance(g.values[0], ast.Constant)
-    ]
-    return {begin for begin in first if begin.startswith(".")}
 
 
 def circles(graph: dict[str, dict[str, int]]) -> list[set[str]]:
@@ -193,27 +147,15 @@ def test_every_package_has_a_level_and_nothing_else_lies_on_top() -> None:
     assert {part for part in inside if not part.startswith("pages.")} <= set(UI)
 
 
-def test_the_readme_names_the_packages_in_the_order_of_imports() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    paragraph = readme.split("## The code in one paragraph")[1].split("\n## ")[0]
-    named = list(dict.fromkeys(re.findall(r"`(\w+)(?:/|\.py)", paragraph)))
-    ours = [name for name in named if name in PACKAGES]
-    assert set(named) - set(ours) == {"pages", "tools"}
-    assert ours == sorted(ours, key=PACKAGES.index)
-
-
 def test_imports_point_one_way() -> None:
     place = {name: i for i, name in enumerate(PACKAGES)}
-    wrong: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, targets in graph().items():
-        own = top(name)
-        for target, line in targets.items():
-            other = top(target)
-            if "" not in (own, other) and place[other] > place[own]:
-                wrong[own, other].append(f"{where(name, line)}: {target}")
-    unknown = {k: v for k, v in wrong.items() if k not in KNOWN_UPWARD}
-    assert not unknown
-    assert set(wrong) == KNOWN_UPWARD, "take off KNOWN_UPWARD what has been mended"
+    wrong = [
+        f"{where(name, line)}: {target}"
+        for name, targets in graph().items()
+        for target, line in targets.items()
+        if name and target and place[top(target)] > place[top(name)]
+    ]
+    assert not wrong
 
 
 def test_imports_point_one_way_inside_the_interface() -> None:
@@ -236,18 +178,6 @@ def test_no_circles_not_even_in_functions_or_for_types() -> None:
     assert not result, "\n".join(lines)
 
 
-def test_no_circles_through_modules_named_in_words() -> None:
-    with_words = {name: dict.fromkeys((*targets, *named(name)), 1) for name, targets in graph().items()}
-    for name in NAMES_ANY:
-        with_words[name] = graph()[name]
-    for name, target in KNOWN_NAMED:
-        assert target in named(name), "take off KNOWN_NAMED what has been mended"
-        del with_words[name][target]
-    result = circles(with_words)
-    lines = [f"{a}: {b}" for c in result for a in sorted(c) for b in with_words[a] if b in c]
-    assert not result, "\n".join(lines)
-
-
 def test_the_demo_is_known_to_few() -> None:
     wrong = [
         where(name, line)
@@ -258,13 +188,6 @@ def test_the_demo_is_known_to_few() -> None:
     assert not wrong
 
 
-def test_nothing_imports_the_study() -> None:
-    folders = ("src", "tests", "bench", "tools", "docs", "examples", "pages")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    wrong = [path for path in files if re.search(r"^\s*(from|import) study\b", path.read_text(encoding="utf-8"), re.M)]
-    assert wrong == []
-
-
 def test_rooms_do_not_know_each_other_and_nothing_knows_them() -> None:
     """The front door names what it exports; the plugins' door names the folder."""
     wrong = [
@@ -273,8 +196,7 @@ def test_rooms_do_not_know_each_other_and_nothing_knows_them() -> None:
         for target, line in targets.items()
         if top(target) == "extras" and name and name.split(".")[:2] != target.split(".")[:2]
     ]
-    wrong += [f"{name}: {target}" for name in MODULES for target in named(name) if top(target) == "extras" != top(name)]
-    assert [line for line in wrong if not line.startswith(("plugins:", ": "))] == []
+    assert not wrong
 
 
 def test_streamlit_stays_in_the_interface() -> None:
@@ -308,66 +230,6 @@ def test_module_paths_stay_in_models() -> None:
     assert not wrong
 
 
-def kind_checks(text: str) -> Iterator[int]:
-    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name, and whether a
-    model has classes.
-
-    A property that hands a flag on under the same name asks nothing, and ``clf.classes or ()`` neither.
-    """
-
-    def of_model(node: ast.AST) -> bool:
-        if not (isinstance(node, ast.Attribute) and node.attr == "classes"):
-            return False
-        owner = node.value
-        name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
-        return name in MODEL_NAMES
-
-    def asked(node: ast.AST) -> list[ast.expr]:
-        """What a node asks for being true, or None."""
-        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
-            return [node.test]
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return [node.operand]
-        if isinstance(node, ast.BoolOp):
-            return node.values if isinstance(node.op, ast.And) else []
-        if isinstance(node, ast.Compare):
-            return [node.left]
-        if isinstance(node, ast.comprehension):
-            return node.ifs
-        return node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" else []
-
-    def words(node: ast.AST) -> set[str]:
-        inside = list(ast.walk(node))
-        named = {n.id for n in inside if isinstance(n, ast.Name)} | {
-            n.attr for n in inside if isinstance(n, ast.Attribute)
-        }
-        return named | {n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-
-    def walk(node: ast.AST) -> Iterator[int]:
-        if isinstance(node, ast.FunctionDef) and node.name in KIND_FLAGS:
-            return
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            is_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
-            if is_model:
-                yield node.lineno
-        elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
-            isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
-        ):
-            yield node.lineno
-        yield from (test.lineno for test in asked(node) if of_model(test))
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child)
-
-    yield from walk(parsed(text))
-
-
-def test_no_place_asks_for_the_kind_of_a_model() -> None:
-    texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "answers", "extras")}
-    texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
-    result = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
-    assert not result
-
-
 def test_no_pickle() -> None:
     wrong = [where(name, line) for name in MODULES for target, line in imported(name) if top(target) in PICKLES]
     wrong += [
@@ -391,18 +253,8 @@ def late():
     result = {target for target, _ in imports("tasks.one", text, False)}
     assert result == {"typing.TYPE_CHECKING", "headviz.runs.record", "headviz.tasks.other.thing", "streamlit.web"}
     assert {t for t, _ in imports("tasks", "from .one import x", True)} == {"headviz.tasks.one.x"}
-    assert {"scores.measures", "scores.learned"} <= named("scores.catalogue")
-    assert "pruning.job" in named("runs.kinds")
-    assert "pruning.algorithms" in named("plugins")
-    assert "analyses.by_slice" in named("analyses.catalogue")
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
-    asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: 'translation' in e"
-    assert len(list(kind_checks(asks))) == 4
-    asks = "if clf.classes is None or not a.base.classes: x = 1 if teacher.classes else [k for k in y if clf.classes]"
-    assert len(list(kind_checks(asks))) == 4
-    assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))
-    assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
     assert page("ui.pages.runs.steps") == "pages.runs"
     assert page("ui.shell.state") == "shell"
 

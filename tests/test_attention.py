@@ -1,4 +1,4 @@
-"""Masks applied per call: every family, both kernels, padded batches, several threads, two dtypes."""
+"""Masks applied per call: several threads, two dtypes, gates that differ. tests/models has every family."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError
-from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
 
@@ -17,28 +17,7 @@ def batch_of(clf: headviz.Classifier) -> dict[str, torch.Tensor]:
     return clf.collate(clf.encode(TEXTS, PAIRS))
 
 
-@pytest.mark.parametrize("family", FAMILY_NAMES)
-def test_all_ones_is_bit_identical_to_the_plain_model(family: str) -> None:
-    model = tiny_model(family)
-    clf = headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id)))
-    batch = batch_of(clf)
-    model.set_attn_implementation("sdpa")
-    with torch.inference_mode():
-        plain = model(**batch).logits
-    assert torch.equal(clf.logits(batch), plain)
-    assert torch.equal(clf.logits(batch, HeadMask.full(3, 4)), plain)
-
-
-@pytest.mark.parametrize("family", FAMILY_NAMES)
-def test_every_single_head_changes_the_logits(family: str) -> None:
-    clf = tiny_classifier(family)
-    batch = batch_of(clf)
-    full = clf.logits(batch)
-    for head in HeadMask.full(3, 4).heads():
-        assert (clf.logits(batch, HeadMask.full(3, 4).without([head])) - full).abs().max() > 1e-4, head
-
-
-@pytest.mark.parametrize("family", FAMILY_NAMES)
+@pytest.mark.parametrize("family", ["bert", "albert", "modernbert"])
 def test_bfloat16(family: str) -> None:
     model = tiny_model(family)
     half = headviz.wrap(model.bfloat16(), tiny_tokenizer(int(model.config.pad_token_id)))

@@ -13,6 +13,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 import headviz
+from headviz.answers import comparison
 from headviz.cli import main
 from support.tiny import tiny_model, tiny_tokenizer
 
@@ -36,7 +37,9 @@ def trained(place: Path) -> tuple[Path, pd.DataFrame]:
 
 
 @pytest.mark.slow
-def test_the_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_day(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "FUNCTION_SWAPS", 49)  # of a metric of one's own
+    monkeypatch.setattr(comparison, "RESAMPLES", 100)
     model, rows = trained(tmp_path)
     spec = importlib.util.spec_from_file_location("engineers_day", EXAMPLE)
     assert spec is not None and spec.loader is not None  # noqa: PT018

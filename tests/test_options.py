@@ -23,7 +23,7 @@ RECIPE = re.compile(r"# src/headviz/pruning/plan\.py, in PruningPlan\n(.*?)```",
 
 # runs in the copy, where the plan has one line more, and prints what it finds as JSON
 PLACES = """
-import argparse, contextlib, io, json, sys
+import argparse, contextlib, io, json, runpy
 from streamlit.testing.v1 import AppTest
 from headviz.cli import main
 from headviz.commands.run import add_plan, read_plan
@@ -43,6 +43,7 @@ def form():
     import streamlit as st
     st.session_state["read"] = plans.further(View(), "new", [ALGORITHMS["isp"]], ["magnitude"])["patience"]
 
+runpy.run_path("docs/readme_tables.py")["main"]()
 parser = argparse.ArgumentParser()
 add_plan(parser)
 flags = ["--model", "m", "--task", "demo", "--algorithm", "isp", "--score", "magnitude", "--patience", "5"]
@@ -179,14 +180,12 @@ def test_the_line_of_contributing_is_an_option_in_all_six_places(tmp_path: Path)
     at = text.index("    ablation: str = ")
     file.write_text(f"{text[:at]}    {line[1]}{text[at:]}", encoding="utf-8")
 
-    def run(*words: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src"), "HEADVIZ_HOME": str(tmp_path / "home")}
-        done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
-
     (tmp_path / "places.py").write_text(PLACES, encoding="utf-8")
-    result = json.loads(run("places.py").splitlines()[-1])
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src"), "HEADVIZ_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "places.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout.splitlines()[-1])
     assert result["flag"] == 5
     label, text, seven, refusal = result["form"]
     assert (label, text, seven) == ("Patience, steps", "Steps without a gain", 7)
@@ -194,6 +193,5 @@ def test_the_line_of_contributing_is_an_option_in_all_six_places(tmp_path: Path)
     assert result["check"] == [f"patience is a whole number from 1 to 9, not {value}." for value in ("0", "'3'")]
     assert result["json"] == [5, True, PruningPlan("m", "demo", "isp", score="magnitude").digest]
     assert "--patience PATIENCE steps without a gain (3)" in result["help"]
-    run("docs/readme_tables.py")
     row = "| `patience` | `--patience` | a whole number from 1 to 9 | 3 | steps without a gain |"
     assert row in (tmp_path / "docs/options.md").read_text(encoding="utf-8")

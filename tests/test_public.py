@@ -39,7 +39,6 @@ SHOWN_BY_OTHERS = set(
     "Model Paired RnnTranslator SampleReport Task TokenAttributions TranslationEvaluation Translator".split()
 )
 SHOWN = PUBLIC.keys() - SHOWN_BY_OTHERS
-TAKE_LONG = {"grade", "prune_faster"}  # all heads one by one, and timings: examples of half a minute
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,7 +55,7 @@ def loaded_once() -> Iterator[None]:
             return known[key]
 
         patch.setattr(headviz, "load", once)
-        patch.setattr("headviz.analyses.grading.SEEDS", 2)  # random orders
+        patch.setattr("headviz.analyses.grading.SEEDS", 1)  # random orders
         yield
 
 
@@ -117,10 +116,6 @@ def test_no_signature_hides_behind_any() -> None:
             things |= {f"{name}.{member}": method for member, method in members(thing).items()}
     assert "Maps.plot" in things
     assert not {name: wrong for name, thing in things.items() if (wrong := hides(thing))}
-
-
-def test_every_public_thing_says_what_it_is() -> None:
-    assert not [name for name, thing in PUBLIC.items() if not (inspect.getdoc(thing) or "").strip()]
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ ASKED = {
     """,
 }
 # fast tests of the rest
-REST = ("tests/test_heads.py", "tests/test_errors.py", "tests/runs/test_states.py", "tests/runs/test_registry.py")
+REST = ("tests/test_errors.py", "tests/runs/test_states.py")
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -196,15 +196,9 @@ COUNTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("wrong", ["a", 1.5, True, -1, None, [3], np.float64(2)], ids=repr)
-def test_what_is_no_count(name: str, wrong: Any) -> None:
-    if wrong is None and name in ("chunk_tokens", "budget"):
-        return  # as many as suits the device
-    assert line(lambda: COUNTS[name](wrong)).startswith(name)
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_numpys_whole_numbers_are_counts(name: str) -> None:
+def test_what_is_no_count(name: str) -> None:
+    for wrong in ("a", 1.5, True, -1, [3], np.float64(2)):
+        assert line(lambda: COUNTS[name](wrong)).startswith(name)  # noqa: B023
     COUNTS[name](np.int64(5))
 
 
@@ -272,8 +266,3 @@ PAIR = ("a dog sleeps", "b"), ("a cat sleeps", "b")
 def test_what_was_an_error_from_inside(what: str, clf: Any) -> None:
     says, call = BAD[what]
     assert says in line(lambda: call(clf))
-
-
-def test_heads_of_a_set_may_be_written_as_elsewhere(clf: Any) -> None:
-    one, other = (headviz.patch(clf, *PAIR, sets=sets).together for sets in ([["0.0", "1.1"]], [[(0, 0), (1, 1)]]))
-    np.testing.assert_array_equal(one, other)

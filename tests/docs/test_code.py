@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import headviz
 from headviz import cli
 from headviz.errors import UserError
 
@@ -66,11 +67,18 @@ def test_every_python_block_is_python(name: str) -> None:
         ast.parse(block)
 
 
+FEWER = {"dev_limit=300": "dev_limit=20", "samples=40": "samples=12"}  # the same calls, of fewer examples
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # three minutes for faster.md on a slow machine
+@pytest.mark.timeout(900)  # minutes on a slow machine
 @pytest.mark.parametrize("name", [n for n in DOCUMENTS if blocks(n, "python")])
 def test_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    load = headviz.load_task
+    monkeypatch.setattr(headviz, "load_task", lambda *words, **more: load(*words, **{"limit": 60, **more}))
     space: dict[str, object] = {"__name__": "document"}
     for block in blocks(name, "python"):
+        for many, few in FEWER.items():
+            block = block.replace(many, few)
         exec(compile(block, name, "exec"), space)

@@ -78,14 +78,8 @@ def test_the_html_is_small_escaped_and_asks_for_nothing(kind: str) -> None:
 
 def test_a_printed_result_is_the_text_that_a_notebook_has() -> None:
     """``print(evaluator.compare(mask))`` wrote every field of a dataclass, arrays and all."""
-    said = str(shown()["comparison"])
-    first, _, caption, header, row = said.splitlines()[:5]
+    first = str(shown()["comparison"]).splitlines()[0]
     assert first == "accuracy changes by −10.0 points [−20.0, −1.0], p = 0.030: a clear loss."
-    assert (caption, header.split()[:4], row.split()[0]) == (
-        "Paired on the same examples.",
-        ["metric", "n", "full", "masked"],
-        "accuracy",
-    )
     for kind in ("scores", "evaluation", "paired", "curves", "ablation"):
         said = str(shown()[kind])
         assert escape(said) in shown()[kind]._repr_html_()
@@ -139,13 +133,6 @@ def test_runs_and_grades_show_themselves(kind: str, says: str, tmp_path: Path) -
     check(result._repr_html_())
     assert says in result._repr_html_()
     assert result.plot().to_dict()["data"]
-
-
-def test_parts_of_results_show_their_fields_and_have_no_figure() -> None:
-    point = shown()["curves"].curves[0].points[0]
-    assert "sparsity" in point._repr_html_()
-    with pytest.raises(headviz.UserError, match="no figure"):
-        point.plot()
 
 
 def test_every_analysis_shows_its_own_result() -> None:
