@@ -5,6 +5,7 @@ python -m study.findings      # writes docs/findings.md
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from itertools import combinations
@@ -109,8 +110,8 @@ Cost of a head: the accuracy lost without it. On the whole dev split nearly all 
 {ties}
 
 How sure: exact counts. On two halves of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation
-of {halves}; Pearson's r is {pearson}, {pearson_without} without the four costliest. Use `ablation-loss` or a gradient
-where the order of all heads matters. [Single heads](../study/results.md#m-michel-et-al-head-by-head)
+of {halves}; Pearson's r is {pearson}, {pearson_without} without the four costliest.
+[Single heads](../study/results.md#m-michel-et-al-head-by-head)
 
 ## 7. Most single heads are not shown to be missed
 
@@ -126,14 +127,14 @@ On four boards the best of {scores} scores is {best}.
 
 How sure: one model and one split each, and the best was picked afterwards. `ablation` is left out of the three boards
 of real encoders, where its ties went by layer. `headviz grade` ranks the scores on your model.
-[Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md)
+[Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md). On the demo, labels drawn
+at random change the area by {by_chance}: gradients need not see the task to find heads that matter.
+[Controls](../study/controls.md#labels-drawn-at-random)
 
 ## Elsewhere
 
-[Make a model faster](faster.md), with what it loses · [conductance, steps and rules](conductance.md) ·
-[distillation](../study/distillation.md) · [translation](translation.md) · [every algorithm on the
-demo](../study/demo_pruning.md) · [masks, maps and controls on the demo](../study/controls.md) · [planted
-heads](../study/planted.md), a test of the scores rather than evidence · [patching](../study/causal.md)"""
+[Distillation](../study/distillation.md) · [every algorithm on the demo](../study/demo_pruning.md) · [masks, maps and
+controls on the demo](../study/controls.md) · [planted heads](../study/planted.md) · [patching](../study/causal.md)"""
 
 
 def page(cells: Cells) -> str:
@@ -298,7 +299,15 @@ def _boards(cells: Cells) -> dict[str, str]:
         "scores": str(len(grades) - 1),
         "best": joined([f"`{score}` on {joined(names)}" for score, names in boards.items()]),
         "times": f"{min(times):.0f} to {max(times):.0f}",
+        "by_chance": _with_random_labels(),
     }
+
+
+def _with_random_labels() -> str:
+    """What becomes of the order of each score, in points of area."""
+    leads = json.loads((RESULTS.parent / "controls.json").read_text(encoding="utf-8"))["random_labels"]["leads"]
+    names = {"gates": "gates", "taylor": "Taylor", "gim": "GIM"}
+    return joined([f"{points(*leads[f'{score}, random labels'][score])} for {name}" for score, name in names.items()])
 
 
 def _best(grades: dict[str, list[dict[str, Any]]], at: int) -> str:
