@@ -231,7 +231,10 @@ def test_an_ablation_whose_metric_is_undefined_has_no_costs(place, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "own"), [("conductance-spearman", {"steps": 2}), ("random", {}), ("michel-2019", {})])
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [("random", {}), ("michel-2019", {}), pytest.param("conductance-kendall", {"steps": 4}, marks=pytest.mark.soak)],
+)
 def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
     """On a cluster the pieces are shared out; the table is the one of headviz score."""
     place = folders(tmp_path / "real", train=300)
