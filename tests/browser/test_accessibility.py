@@ -69,40 +69,18 @@ RING = "e => { const s = getComputedStyle(e); return s.outlineStyle === 'none' ?
 
 
 @pytest.mark.slow
-def test_the_navigation_shows_where_the_keyboard_is(visit: Callable[..., Any], query: dict[str, str]) -> None:
+def test_tables_have_words_and_the_navigation_shows_where_the_keyboard_is(visit: Callable[..., Any]) -> None:
+    """On the screen a table is a canvas and a figure a drawing."""
     v = visit()
-    v.go("masklab", **query)
+    v.go("masklab", model="demo", task="demo", off="4.10")
+    v.page.locator(".st-key-mask_slices .words tr").nth(2).wait_for(state="attached")
+    assert "negation" in v.page.locator(".st-key-mask_slices .words").inner_text()
+    assert v.page.locator(".words table caption").count() >= 2
     link = v.page.get_by_role("link", name="Compare")
     link.focus()
     v.page.keyboard.press("Shift+Tab")
     v.page.keyboard.press("Tab")
     assert link.evaluate(RING) >= 2
-
-
-@pytest.mark.slow
-def test_page_down_turns_the_steps_from_the_switch_and_from_the_grid(visit: Callable[..., Any]) -> None:
-    """The switch kept the key, and the grid took it for its last row; a step began where the last one was left."""
-    v = visit()
-    v.go("compare", model="demo", task="demo", off="4.10", story="1")
-    v.page.get_by_text("1 of 4").wait_for()
-    v.page.get_by_text("Presentation", exact=True).click()
-    v.settle()
-    v.page.get_by_test_id("stMain").evaluate("m => m.scrollTo({top: 400})")
-    v.page.keyboard.press("PageDown")
-    v.page.get_by_text("2 of 4").wait_for()
-    v.settle()
-    assert v.page.get_by_test_id("stMain").evaluate("m => m.scrollTop") == 0
-
-
-@pytest.mark.slow
-def test_tables_and_figures_have_words(visit: Callable[..., Any]) -> None:
-    """On the screen a table is a canvas and a figure a drawing."""
-    v = visit()
-    v.go("masklab", model="demo", task="demo", off="4.10")
-    v.page.locator(".st-key-mask_slices .words tr").nth(2).wait_for(state="attached")
-    numbers = v.page.locator(".st-key-mask_slices .words").inner_text()
-    assert "negation" in numbers
-    assert v.page.locator(".words table caption").count() >= 2
 
 
 @pytest.mark.slow
@@ -113,12 +91,7 @@ def test_a_finger_finds_room_and_no_hint_at_keys(visit: Callable[..., Any], quer
     buttons = v.page.locator("[data-testid^=stBaseButton]:visible")
     assert min(box["height"] for b in buttons.all() if (box := b.bounding_box())) >= 40
     assert not v.page.locator("kbd:visible").count()
-
-
-@pytest.mark.slow
-def test_cells_grow_to_a_fingers_width_where_twelve_do_not_fit(visit: Callable[..., Any]) -> None:
-    v = visit(has_touch=True, is_mobile=True)
-    v.page.set_viewport_size({"width": 390, "height": 844})
+    # cells grow to a finger's width where twelve do not fit
     v.go("", model="demo", task="demo")
     cell = v.page.locator(".board .cell:visible").nth(12 * 4 + 10)
     cell.wait_for()

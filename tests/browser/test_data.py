@@ -15,12 +15,21 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
 
-def test_another_upload_brings_its_own_columns(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    page = v.go("data", **query, tab="Upload")
+def test_forms_fit_a_phone_and_another_upload_brings_its_own_columns(
+    visit: Open, query: dict[str, str], studio_folder: Any
+) -> None:
+    v = visit(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    page = v.go("data", **query, tab="Upload", base=str(studio_folder / "model"))
     send(v, "first.csv", b"left,right,answer\nthe dog sleeps,a cat runs,neutral\na cat,the dog,entailment\n")
     page.get_by_test_id("stMultiSelect").get_by_text("left", exact=True).wait_for()
     assert page.get_by_role("combobox", name=re.compile("Label column")).first.input_value() == "answer"
+    for fold in ("Fine-tune a base model", "More about the training"):
+        page.locator("[data-testid=stExpander] summary").filter(has_text=fold).first.click()
+        v.settle()
+    page.get_by_role("spinbutton", name="Weight decay").wait_for()
+    wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
+    assert wide == 0
+    assert not serious(v)
     send(v, "../../second<b>.csv", b"gold,one,two\nneutral,the dog sleeps,a cat runs\nentailment,a cat eats,the dog\n")
     page.get_by_test_id("stMultiSelect").get_by_text("one", exact=True).wait_for()
     page.get_by_role("button", name="Use these data").click()
@@ -29,7 +38,6 @@ def test_another_upload_brings_its_own_columns(visit: Open, query: dict[str, str
     address = parse_qs(urlparse(page.url).query)
     assert (address["columns"], address["label"]) == (["one,two"], ["gold"])
     assert re.fullmatch(r"upload-[0-9a-f]{16}", address["data"][0])
-    assert page.get_by_test_id("stException").count() == 0
 
 
 def send(v: Any, name: str, content: bytes) -> None:
@@ -42,22 +50,6 @@ def send(v: Any, name: str, content: bytes) -> None:
         files=[{"name": name, "mimeType": "text/plain", "buffer": content}]
     )
     v.settle()
-
-
-def test_open_forms_fit_a_phone_and_hide_nothing_from_anybody(
-    visit: Open, query: dict[str, str], studio_folder: Any
-) -> None:
-    v = visit(viewport={"width": 390, "height": 800}, color_scheme="dark")
-    page = v.go("data", **query, tab="Upload", base=str(studio_folder / "model"))
-    send(v, "mine.csv", b"left,right,answer\nthe dog sleeps,a cat runs,neutral\na cat,the dog,entailment\n")
-    page.get_by_role("button", name="Use these data").wait_for()
-    for fold in ("Fine-tune a base model", "More about the training"):
-        page.locator("[data-testid=stExpander] summary").filter(has_text=fold).first.click()
-        v.settle()
-    page.get_by_role("spinbutton", name="Weight decay").wait_for()
-    wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
-    assert wide == 0
-    assert not serious(v)
 
 
 def test_the_form_changes_the_data(visit: Open, query: dict[str, str]) -> None:

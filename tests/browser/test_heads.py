@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -27,13 +26,6 @@ def many(query: dict[str, str], studio_folder: Path) -> dict[str, str]:
     """More examples than a machine scores while somebody looks for the stop button."""
     attempt = next(ATTEMPTS)
     return {**query, "data": str(studio.make_data(studio_folder / f"many-{attempt}", 7000, seed=attempt))}
-
-
-@pytest.fixture
-def own(query: dict[str, str], studio_folder: Path) -> dict[str, str]:
-    """Data on which no other test computes anything."""
-    attempt = next(ATTEMPTS)
-    return {**query, "data": str(studio.make_data(studio_folder / f"own-{attempt}", 60, seed=attempt))}
 
 
 def stop_button(v: Any) -> Any:
@@ -129,22 +121,6 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     rows = list(csv.reader(Path(caught.value.path()).read_text(encoding="utf-8").splitlines()))
     assert rows[0][:3] == ["rank", "head", "change of conductance-spearman"]
     assert len(rows) == 145
-
-
-def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
-    v = visit()
-    v.go("scores", **DEMO)
-    v.cell("L0·H0").wait_for()
-    v.settle()
-    v.page.get_by_role("button", name="↓ Save").first.click()
-    with v.page.expect_download() as caught:
-        v.page.get_by_role("button", name="SVG", exact=True).first.click()
-    picture = ElementTree.parse(caught.value.path())
-    texts = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"L0", "L11", "H0", "H11", "conductance-spearman"} <= set(texts)
-    with v.page.expect_download() as caught:
-        v.page.get_by_role("button", name="PNG, one column").first.click()
-    assert Path(caught.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_tooltip_follows_the_score(visit: Open) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -29,10 +30,24 @@ def sheet(browser: Any) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_text_is_whole_and_apart(name: str, columns: int, sheet: Any) -> None:
-    found = drawn.draw(sheet, paper(CHARTS[name](), columns))
+def test_every_text_is_whole_apart_and_dark_enough(name: str, sheet: Any) -> None:
+    _whole_and_apart(drawn.draw(sheet, paper(CHARTS[name](), 2)))
+    found = drawn.draw(sheet, paper(CHARTS[name](), 1))
+    _whole_and_apart(found)
+    ground = drawn.without_texts(sheet, found)
+    for text in found["texts"]:
+        corners = np.array(text["corners"])
+        middle = corners.mean(axis=0)
+        points = [middle, *(middle + (corner - middle) * part for corner in corners for part in (0.3, 0.6, 0.8))]
+        here = np.median([ground[int(y), int(x)] for x, y in points], axis=0)
+        ink = np.array([float(v) for v in re.findall(r"[\d.]+", text["fill"])[:3]])
+        ink = ink * text["opacity"] + here * (1 - text["opacity"])
+        pale, dark = sorted([_luminance(ink), _luminance(here)], reverse=True)
+        assert (pale + 0.05) / (dark + 0.05) >= 4.5, text["text"]
+
+
+def _whole_and_apart(found: dict[str, Any]) -> None:
     texts = found["texts"]
     assert texts
     for text in texts:
@@ -46,22 +61,6 @@ def test_every_text_is_whole_and_apart(name: str, columns: int, sheet: Any) -> N
     for i, one in enumerate(texts):
         for other in texts[:i]:
             assert _overlap(one["corners"], other["corners"]) < MEET, f"{one['text']} meets {other['text']}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_text_is_dark_enough(name: str, sheet: Any) -> None:
-    found = drawn.draw(sheet, paper(CHARTS[name](), 1))
-    ground = drawn.without_texts(sheet, found)
-    for text in found["texts"]:
-        corners = np.array(text["corners"])
-        middle = corners.mean(axis=0)
-        points = [middle, *(middle + (corner - middle) * part for corner in corners for part in (0.3, 0.6, 0.8))]
-        here = np.median([ground[int(y), int(x)] for x, y in points], axis=0)
-        ink = np.array([float(v) for v in re.findall(r"[\d.]+", text["fill"])[:3]])
-        ink = ink * text["opacity"] + here * (1 - text["opacity"])
-        pale, dark = sorted([_luminance(ink), _luminance(here)], reverse=True)
-        assert (pale + 0.05) / (dark + 0.05) >= 4.5, text["text"]
 
 
 def _overlap(one: Any, other: Any) -> float:
@@ -85,26 +84,50 @@ def _luminance(colour: Any) -> float:
 KINDS = {".png", "-wide.png", ".svg", ".tex", ".txt"}
 
 
-@pytest.mark.slow
-def test_a_figure_and_a_grid_are_saved_with_their_caption(visit: Any) -> None:
-    from zipfile import ZipFile
+def _saved(v: Any, box: Any) -> dict[str, bytes]:
+    """All kinds of files of one picture, by what follows their common name."""
+    box.get_by_role("button", name="↓ Save").first.click()
+    with v.page.expect_download() as caught:
+        box.get_by_role("button", name="All", exact=True).first.click()
+    with ZipFile(caught.value.path()) as files:
+        stem = caught.value.suggested_filename.removesuffix(".zip")
+        made = {name.removeprefix(stem): files.read(name) for name in files.namelist()}
+    assert made.keys() == KINDS
+    assert [_width(made[k]) for k in (".png", "-wide.png")] == [round(mm / 25.4 * 300) for mm in (84, 174)]
+    return made
 
+
+def _boxes(v: Any, svg: str) -> Any:
+    """Where the texts of a saved picture stand."""
+    sheet = v.page.context.new_page()
+    sheet.set_content(svg)
+    sheet.evaluate("document.fonts.ready")
+    return sheet.locator("svg").evaluate(BOXES)
+
+
+@pytest.mark.slow
+def test_a_figure_a_grid_and_a_table_are_saved_with_their_caption(visit: Any) -> None:
     v = visit()
-    v.go("masklab", model="demo", mask="7" + "f" * 35)
+    v.go("masklab", model="demo", task="demo", off="4.10,8.6")
     v.page.locator(".st-key-mask_slices").get_by_role("button", name="↓ Save").wait_for()
     for box in (v.page.locator(".st-key-mask_slices").first, v.page):  # the page's first is the grid's
-        box.get_by_role("button", name="↓ Save").first.click()
-        with v.page.expect_download() as caught:
-            box.get_by_role("button", name="All", exact=True).first.click()
-        with ZipFile(caught.value.path()) as files:
-            stem = caught.value.suggested_filename.removesuffix(".zip")
-            made = {name.removeprefix(stem): files.read(name) for name in files.namelist()}
-        assert made.keys() == KINDS
-        assert [_width(made[k]) for k in (".png", "-wide.png")] == [round(mm / 25.4 * 300) for mm in (84, 174)]
+        made = _saved(v, box)
         picture, caption = made[".svg"].decode(), made[".txt"].decode().strip()
         assert "font/woff2" in picture or "octet-stream" in picture  # the font is in it
         assert caption in picture.split("</desc>")[0].replace("&amp;", "&")
         assert caption[:20] in made[".tex"].decode()
+    made = _saved(v, v.page.locator(".st-key-note_mask_flips_files"))
+    assert r"\begin{tabular}" in made[".tex"].decode()
+    assert "The first 40 of" in made[".txt"].decode()
+    found = _boxes(v, made[".svg"].decode())
+    assert len(found) > 40 * 8
+    for i, (x, y, right, low, _, _, width, height, text) in enumerate(found):
+        assert min(x, y) >= 0, text
+        assert right <= width, text
+        assert low <= height, text
+        for x2, y2, right2, low2, *_, other in found[:i]:
+            apart = x >= right2 - MEET or x2 >= right - MEET or y >= low2 - 2 * MEET or y2 >= low - 2 * MEET
+            assert apart, f"{text} meets {other}"
 
 
 @pytest.mark.slow
@@ -116,46 +139,12 @@ def test_a_saved_grid_holds_its_whole_legend(visit: Any) -> None:
     box.get_by_role("button", name="↓ Save").click()
     with v.page.expect_download() as caught:
         box.get_by_role("button", name="SVG", exact=True).click()
-    sheet = v.page.context.new_page()
-    sheet.set_content(Path(caught.value.path()).read_text(encoding="utf-8"))
-    sheet.evaluate("document.fonts.ready")
-    found = sheet.locator("svg").evaluate(BOXES)
+    found = _boxes(v, Path(caught.value.path()).read_text(encoding="utf-8"))
     assert any("blue" in text for *_, text in found)
     for x, y, right, low, _, _, width, height, text in found:
-        assert x >= 0, text
-        assert y >= 0, text
-        assert right <= width, text
-        assert low <= height, text
-
-
-@pytest.mark.slow
-def test_a_table_is_saved_as_a_picture_whose_texts_are_whole_and_apart(visit: Any) -> None:
-    from zipfile import ZipFile
-
-    v = visit()
-    v.go("masklab", model="demo", task="demo", off="4.10,8.6")
-    box = v.page.locator(".st-key-note_mask_flips_files")
-    box.get_by_role("button", name="↓ Save").click()
-    with v.page.expect_download() as caught:
-        box.get_by_role("button", name="All", exact=True).click()
-    with ZipFile(caught.value.path()) as files:
-        made = {name.removeprefix("headviz-mask-flips"): files.read(name) for name in files.namelist()}
-    assert made.keys() == KINDS
-    assert [_width(made[k]) for k in (".png", "-wide.png")] == [round(mm / 25.4 * 300) for mm in (84, 174)]
-    assert r"\begin{tabular}" in made[".tex"].decode()
-    assert "The first 40 of" in made[".txt"].decode()
-    sheet = v.page.context.new_page()
-    sheet.set_content(made[".svg"].decode())
-    sheet.evaluate("document.fonts.ready")
-    found = sheet.locator("svg").evaluate(BOXES)
-    assert len(found) > 40 * 8
-    for i, (x, y, right, low, _, _, width, height, text) in enumerate(found):
         assert min(x, y) >= 0, text
         assert right <= width, text
         assert low <= height, text
-        for x2, y2, right2, low2, *_, other in found[:i]:
-            apart = x >= right2 - MEET or x2 >= right - MEET or y >= low2 - 2 * MEET or y2 >= low - 2 * MEET
-            assert apart, f"{text} meets {other}"
 
 
 def _width(png: bytes) -> int:

@@ -41,36 +41,10 @@ def test_a_run_is_its_owners_alone_behind_a_login(browser: Any, shared: Path, st
     """The proxy in front names each connection's user in a header, as the README says. Chromium itself sends a
     test's headers with requests only, not with web sockets."""
     run = Runs().put("lost", "prune", pruning(studio_folder), 2, owner="ann@example.org", title="Ann's run")
-    with (
-        serve(shared, shared.parent / "log.txt", HEADVIZ_ROOTS=str(studio_folder), **HEADERS) as server,
-        named("ann@example.org", urlparse(server.address).port) as for_ann,
-        named("bob@example.org", urlparse(server.address).port) as for_bob,
-    ):
-
-        def resume(address: str) -> Any:
-            visit = Visit(browser.new_context(), address)
-            visit.go("runs", run=run)
-            visit.page.get_by_role("heading", name="Ann's run").wait_for()
-            return visit.page.get_by_role("button", name="Resume", exact=True)
-
-        hers, his = resume(for_ann), resume(for_bob)
-        his.wait_for()
-        assert his.is_disabled()
-        assert his.page.get_by_role("button", name="Archive or delete").is_disabled()
-        assert hers.is_enabled()
-        # a browser that gets around the disabled button is refused by the server
-        his.evaluate("e => { e.disabled = false; e.click() }")
-        his.page.wait_for_timeout(2000)
-        assert Registry().get(run).state == "lost"
-        hers.click()
-        until(lambda: Registry().get(run).state != "lost", 120, "Ann's resumed run")
-
-
-def test_export_all_writes_what_is_the_users_own(browser: Any, shared: Path) -> None:
     for user, name in (("ann@example.org", "hers"), (this_user(), "the machine's")):
         workspace.change(user, "ab" * 16, lambda stored, name=name: replace(stored, masks={name: "0f"}))
     with (
-        serve(shared, shared.parent / "log.txt", **HEADERS) as server,
+        serve(shared, shared.parent / "log.txt", HEADVIZ_ROOTS=str(studio_folder), **HEADERS) as server,
         named("ann@example.org", urlparse(server.address).port) as for_ann,
         named("bob@example.org", urlparse(server.address).port) as for_bob,
     ):
@@ -83,8 +57,25 @@ def test_export_all_writes_what_is_the_users_own(browser: Any, shared: Path) -> 
             models = json.loads(Path(sent.value.path()).read_text(encoding="utf-8"))["models"]
             return [name for one in models.values() for name in one["masks"]]
 
+        def resume(address: str) -> Any:
+            visit = Visit(browser.new_context(), address)
+            visit.go("runs", run=run)
+            visit.page.get_by_role("heading", name="Ann's run").wait_for()
+            return visit.page.get_by_role("button", name="Resume", exact=True)
+
         assert exported(for_ann) == ["hers"]
         assert exported(for_bob) == []
+        hers, his = resume(for_ann), resume(for_bob)
+        his.wait_for()
+        assert his.is_disabled()
+        assert his.page.get_by_role("button", name="Archive or delete").is_disabled()
+        assert hers.is_enabled()
+        # a browser that gets around the disabled button is refused by the server
+        his.evaluate("e => { e.disabled = false; e.click() }")
+        his.page.wait_for_timeout(2000)
+        assert Registry().get(run).state == "lost"
+        hers.click()
+        until(lambda: Registry().get(run).state != "lost", 120, "Ann's resumed run")
 
 
 def test_a_killed_dashboard_leaves_its_run_at_work_and_a_new_one_shows_it(browser: Any, shared: Path) -> None:

@@ -36,7 +36,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 SENTENCE, WHAT_IF = "#sentence", "#tried"
 PAIR = ("Lucy does not cry.", "Lucy cries.")
 CHANGED = re.compile("no longer knows|the answer changes")
-SIZES = [(1280, 800), (390, 844)]
 
 
 @contextmanager
@@ -267,8 +266,7 @@ def test_it_opens_without_a_network_after_the_first_visit(page: Any) -> None:
     answered(page, "Without L4·H10")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES, ids=["screen", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), [((1280, 800), "dark"), ((390, 844), "light")])
 def test_everybody_can_use_it(page: Any, size: tuple[int, int], scheme: str) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.emulate_media(color_scheme=scheme)
