@@ -44,6 +44,14 @@ INNER = re.compile(
     r"\bencoder\.layer\b|\battention\.self\b|\boutput\.dense\b|\btransformer\.layer\b|\b[qkv]_lin\b|\bWqkv\b|albert_layer"
 )
 
+# Nothing outside models/, answers/ and extras/ may ask of which kind a model or a task is.
+MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
+# what a model is called where it is asked for its classes; other things have classes, too
+MODEL_NAMES = {"clf", "model", "base", "full", "small", "teacher", "student"}
+KIND_FLAGS = {"is_regression", "is_translation", "is_translator", "is_recurrent", "translates"}
+KINDS = {"CLASSIFICATION", "MASKED_LM", "TRANSLATION", "classification", "translation"}
+KINDS |= {"NUMBER", "ONE_CLASS", "SENTENCE", "WORD"}
+
 
 def modules(folder: Path) -> dict[str, Path]:
     """Dotted name below the folder -> file; a package stands under its own name, the folder itself under ""."""
@@ -188,6 +196,13 @@ def test_the_demo_is_known_to_few() -> None:
     assert not wrong
 
 
+def test_nothing_imports_the_study() -> None:
+    folders = ("src", "tests", "bench", "tools", "docs", "examples", "pages")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    wrong = [path for path in files if re.search(r"^\s*(from|import) study\b", path.read_text(encoding="utf-8"), re.M)]
+    assert wrong == []
+
+
 def test_rooms_do_not_know_each_other_and_nothing_knows_them() -> None:
     """The front door names what it exports; the plugins' door names the folder."""
     wrong = [
@@ -230,6 +245,66 @@ def test_module_paths_stay_in_models() -> None:
     assert not wrong
 
 
+def kind_checks(text: str) -> Iterator[int]:
+    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name, and whether a
+    model has classes.
+
+    A property that hands a flag on under the same name asks nothing, and ``clf.classes or ()`` neither.
+    """
+
+    def of_model(node: ast.AST) -> bool:
+        if not (isinstance(node, ast.Attribute) and node.attr == "classes"):
+            return False
+        owner = node.value
+        name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+        return name in MODEL_NAMES
+
+    def asked(node: ast.AST) -> list[ast.expr]:
+        """What a node asks for being true, or None."""
+        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+            return [node.test]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return [node.operand]
+        if isinstance(node, ast.BoolOp):
+            return node.values if isinstance(node.op, ast.And) else []
+        if isinstance(node, ast.Compare):
+            return [node.left]
+        if isinstance(node, ast.comprehension):
+            return node.ifs
+        return node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "bool" else []
+
+    def words(node: ast.AST) -> set[str]:
+        inside = list(ast.walk(node))
+        named = {n.id for n in inside if isinstance(n, ast.Name)} | {
+            n.attr for n in inside if isinstance(n, ast.Attribute)
+        }
+        return named | {n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+    def walk(node: ast.AST) -> Iterator[int]:
+        if isinstance(node, ast.FunctionDef) and node.name in KIND_FLAGS:
+            return
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            is_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
+            if is_model:
+                yield node.lineno
+        elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
+            isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
+        ):
+            yield node.lineno
+        yield from (test.lineno for test in asked(node) if of_model(test))
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child)
+
+    yield from walk(parsed(text))
+
+
+def test_no_place_asks_for_the_kind_of_a_model() -> None:
+    texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "answers", "extras")}
+    texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
+    result = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
+    assert not result
+
+
 def test_no_pickle() -> None:
     wrong = [where(name, line) for name in MODULES for target, line in imported(name) if top(target) in PICKLES]
     wrong += [
@@ -255,6 +330,12 @@ def late():
     assert {t for t, _ in imports("tasks", "from .one import x", True)} == {"headviz.tasks.one.x"}
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
+    asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: 'translation' in e"
+    assert len(list(kind_checks(asks))) == 4
+    asks = "if clf.classes is None or not a.base.classes: x = 1 if teacher.classes else [k for k in y if clf.classes]"
+    assert len(list(kind_checks(asks))) == 4
+    assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))
+    assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
     assert page("ui.pages.runs.steps") == "pages.runs"
     assert page("ui.shell.state") == "shell"
 
