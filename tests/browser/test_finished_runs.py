@@ -1,4 +1,4 @@
-"""The Runs page with something on it: every kind of run for readers of all sorts, on a phone too, and its ways on."""
+"""The Runs page with something on it: for readers of all sorts, on a phone too, and its ways on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
+from support import studio
 from support.axe import check_everywhere
 from support.timed import Clock
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 LONG = 240_000  # milliseconds that timings may take on a busy machine
-
-KINDS = ("pruning", "ablation", "sweep", "failed")
+KINDS = ("pruning", "sweep")
 SEEN = {
     "pruning": "After removing",
-    "ablation": "Open it on Analyses",
     "sweep": "reaches the highest",
     "failed": "The disk is full",
     "faster": "accuracy on dev against the measured speed",
@@ -29,28 +28,17 @@ ATTACK = "<img src=x onerror=alert(1)> **bold** [x](javascript:alert(2))"
 
 @pytest.fixture(scope="module")
 def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[dict[str, str]]:
-    """One run of every kind, done in this process: name -> id."""
+    """Runs done in this process: name -> id."""
     from headviz.runs.service import this_user
-    from support.recorded_runs import Runs, kinds, put_sweep
+    from support.recorded_runs import Runs, pruning, put_sweep
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADVIZ_HOME", str(server_home))
-        patch.setattr("headviz.pruning.faster.Timer", Clock)
-        runs, about = Runs(), {"owner": this_user()}
-        made = {
-            name: runs.put("done", *what, **about, title=f"the {name} run")
-            for name, what in kinds(studio_folder).items()
-        }
+        runs, about, plan = Runs(), {"owner": this_user()}, pruning(studio_folder)
+        made = {"pruning": runs.put("done", "prune", plan, **about, title="the pruning run")}
         made["sweep"], (made["member"], *_) = put_sweep(runs, studio_folder, **about, title="the sweep run")
-        made["faster"] = runs.put("done", "faster", faster(studio_folder), **about, title="the faster run")
-        made["failed"] = runs.put("failed", *kinds(studio_folder)["pruning"], 3, **about, title=ATTACK)
+        made["failed"] = runs.put("failed", "prune", plan, 3, **about, title=ATTACK)
         yield made
-
-
-def faster(studio_folder: Path) -> dict[str, Any]:
-    from support.recorded_runs import source
-
-    return {**source(studio_folder), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
 
 
 def opened(v: Any, run: str, name: str, **more: str) -> Any:
@@ -113,19 +101,29 @@ def test_the_steps_of_a_report_fit_a_window_and_are_scrolled_on_a_phone(browser:
 
 
 def test_a_faster_model_is_compared_in_all_runtimes(
-    visit: Open, query: dict[str, str], finished: dict[str, str], server_home: Path, tmp_path: Path
+    visit: Open, query: dict[str, str], server: str, server_home: Path, studio_folder: Path, tmp_path: Path
 ) -> None:
     """The table comes after the press, and stays for the run's report."""
     pytest.importorskip("onnxruntime")
     from headviz.cli import main
+    from headviz.runs.service import this_user
+    from support.recorded_runs import Runs, source
 
+    small = studio_folder / "small"  # a model whose exports take a second
+    studio.make_model(small / "model", layers=3, heads=4)
+    studio.make_data(small / "data", 48)
+    spec = {**source(small), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADVIZ_HOME", str(server_home))
+        patch.setattr("headviz.pruning.faster.Timer", Clock)
+        faster = Runs().put("done", "faster", spec, owner=this_user(), title="the faster run")
     v = visit()
-    page = opened(v, finished["faster"], "faster", **query)
+    page = opened(v, faster, "faster", **{**query, **studio.address(small)})
     page.get_by_role("button", name="Compare runtimes").click()
     page.get_by_text("pruned, ONNX int8").first.wait_for(state="attached", timeout=LONG)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADVIZ_HOME", str(server_home))
-        assert main(["run", "report", finished["faster"], "--out", str(tmp_path / "run.html")]) == 0
+        assert main(["run", "report", faster, "--out", str(tmp_path / "run.html")]) == 0
     report = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert "Runtimes: " in report
     assert "ONNX int8" in report
