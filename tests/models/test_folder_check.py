@@ -120,6 +120,7 @@ def test_an_index_leads_only_to_safetensors_of_the_folder(file: Any, folder: Pat
     (folder / "weights.bin").write_bytes(b"\x80\x04.")
     index = {"metadata": {}, "weight_map": {"bert.pooler.dense.bias": file}}
     (folder / "model.safetensors").rename(folder / "other.safetensors")
+    shutil.copy(folder / "other.safetensors", folder.parent / "model.safetensors")  # what an index may not reach
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     assert "model.safetensors.index.json" in refused(folder)
     with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json"):
