@@ -204,3 +204,14 @@ def test_finetune_says_its_size_and_time_before_it_starts(place, capsys, monkeyp
     assert status == 130
     assert "note: 12 updates on 48 examples" in err
     assert re.search(r"note: training takes about \d+ minutes. --epochs N trains less, --limit N", err)
+
+
+def test_finetune_leaves_a_foreign_folder_alone(place, capsys):
+    foreign = place / ".new-training"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("mine")
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", "--epochs", 0.1))
+    assert status == 2
+    assert "thesis.txt" in err
+    assert (foreign / "thesis.txt").read_text() == "mine"
+    assert not (place / "new").exists()

@@ -419,3 +419,12 @@ def test_checkpoints_with_another_teacher_are_another_trainings(clf, pruned, tmp
     fine_tune(pruned, TRAIN, quick, teacher=Teacher(clf), folder=tmp_path)
     with pytest.raises(OptionError, match="teacher"):
         fine_tune(pruned, TRAIN, quick, teacher=Teacher(clf, share=0.5), folder=tmp_path)
+
+
+def test_a_new_head_reads_what_it_learns_from_whatever_the_old_one_read(tmp_path):
+    """A base that was trained on single texts refused pairs."""
+    base = tiny_classifier()
+    base.config.headviz_num_texts = 1
+    base.save(tmp_path / "base")
+    assert headviz.load(tmp_path / "base").num_texts == 1
+    assert headviz.load(tmp_path / "base", fresh_labels=("no", "yes")).num_texts is None
