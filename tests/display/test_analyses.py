@@ -138,7 +138,7 @@ def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:
     sparsities = tuple(p.sparsity for p in points)
     checkpoint = Checkpoint("epoch-1", 0.9, sparsities, tuple(p.value / 0.9 for p in points), result)
     assert (checkpoint.spare, checkpoint.surely) == (0.75, 0.25)
-    assert "75 % of the heads off (25 % by the lower ends" in finding(Dynamics("f", "taylor", (checkpoint,)))
+    assert "75 % (25 % by the lower ends" in finding(Dynamics("f", "taylor", (checkpoint,)))
 
 
 def test_a_written_figure_loads_nothing_and_has_no_cloud_button(tmp_path: Path) -> None:

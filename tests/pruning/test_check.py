@@ -164,5 +164,5 @@ def test_a_repair_through_the_layers_for_texts_that_are_computed_apart(tmp_path)
     """It was planned and started, and failed at its first step."""
     data = data_of("vector", 4)
     c = context(tmp_path, clf=model_of("vector"), train=data, dev=data)
-    refused(c, plan("one-importance", repair="refit"), ModelError, "computes each text of a pair by itself")
+    refused(c, plan("one-importance", repair="refit"), ModelError, "encodes each text of a pair separately")
     start(c, plan("one-importance", repair="bias"))

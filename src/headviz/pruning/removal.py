@@ -210,6 +210,6 @@ def require_repairable(clf: Classifier, repair: str, instead: str = "bias", data
         and not clf.in_stages(encode_data(clf, data.subset(range(1))))
     ):
         raise ModelError(
-            f"Repair '{repair}' follows one text through the layers, and '{clf.name}' computes each text of a pair by "
-            f"itself. Choose repair '{NOTHING}', or 'bias' where the model has one."
+            f"Repair '{repair}' follows one text through the layers, and '{clf.name}' encodes each text of a pair "
+            f"separately. Choose repair '{NOTHING}', or 'bias' where the model has one."
         )
