@@ -11,16 +11,19 @@ import pytest
 from support import job_folders
 
 pytestmark = pytest.mark.browser
+IN_CI = ("rank", "tokens")  # a table of passages, and words in colours
 WIDER = "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", ["rank", "tokens"])
+@pytest.mark.parametrize(
+    "job", [job if job in IN_CI else pytest.param(job, marks=pytest.mark.soak) for job in job_folders.MADE]
+)
 def test_its_pages_fit_a_desk_and_a_phone(visit: Callable[..., Any], studio_folder: Path, job: str) -> None:
     v, folder = visit(), studio_folder / job
     folder.mkdir()
     own = job_folders.address(job, job_folders.make(job, folder))
-    for page in ("masklab", "compare"):
+    for page in ("", "masklab", "compare"):
         v.go(page, **own, mask="fb7")
         for size in ({"width": 1280, "height": 800}, {"width": 390, "height": 844}):
             v.page.set_viewport_size(size)
