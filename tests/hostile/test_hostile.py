@@ -19,12 +19,16 @@ from hostile.case import Case
 from hostile.generator import SHARES, cases
 from hostile.judge import LINE, alone, finding, wrong_line
 from hostile.place import Place
+from support.plugin_files import nothing_stays
+
+__all__ = ["nothing_stays"]
 
 SEED = int(os.environ.get("HEADVIZ_HOSTILE_SEED", "20"))
 LEAST = 100  # of each kind in two thousand
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("nothing_stays")  # some name plugins, broken ones too
 def test_a_small_draw(tmp_path: Path) -> None:
     place = Place(tmp_path)
     (place.out / "kept").write_text("so that this is no empty folder")

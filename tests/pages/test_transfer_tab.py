@@ -86,7 +86,7 @@ def test_masks_of_two_runs_on_both_models(
     python, command = [c.value for c in app.code][-2:]
     names: dict[str, Any] = {}
     exec(compile(python, "recipe", "exec"), names)
-    assert [e.value for e in names["found"].entries] == pytest.approx(list(table["value"])[:4])
+    assert [e.value for e in names["result"].entries] == pytest.approx(list(table["value"])[:4])
     wrote, ran = command.split("\n")
     folder = place()
     monkeypatch.chdir(folder)
