@@ -56,7 +56,7 @@ examples.
 
 {picture_cola}
 
-## 2. By the thesis's score two seeds remove mostly the same heads; it is not shown to beat random orders
+## 2. By the thesis's score two seeds remove mostly the same heads; without retraining no lead over random is shown
 
 With {off} of MiniLM's heads off, two seeds have this share of the removed heads in common (two random choices: {off}):
 
@@ -128,7 +128,7 @@ On four boards the best of {scores} scores is {best}.
 How sure: one model and one split each, and the best was picked afterwards. `ablation` is left out of the three boards
 of real encoders, where its ties went by layer. `headviz grade` ranks the scores on your model.
 [Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md). On the demo, labels drawn
-at random change the area by {by_chance}: gradients need not see the task to find heads that matter.
+at random change the area, in points, by {by_chance}: Taylor and GIM need no right labels.
 [Controls](../study/controls.md#labels-drawn-at-random)
 
 ## Elsewhere

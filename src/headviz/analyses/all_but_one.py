@@ -198,11 +198,8 @@ def finding(result: AllButOne) -> str:
         sentence = f"In no layer is one head shown to be enough: {loss} is possible{' in each' * (len(known) > 1)}."
     missing = len(result.rows) - len(known)
     lost += f" In {missing} more layer{'s' * (missing > 1)} the metric has no value." if missing else ""
-    lost += (
-        " The heads were chosen on these same examples, so the cost looks smaller than it is."
-        if result.select == "same"
-        else ""
-    )
+    if result.select == "same":
+        lost += " The heads were chosen on these same examples, so the cost looks smaller than it is."
     return f"{one_class_remark(result)}{sentence} {lost}"
 
 

@@ -316,9 +316,8 @@ def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
     """Tabs; the open one is kept in the address. A closed tab (``.open``) need not be drawn."""
     asked, seen = view().tab, f"{key}__seen"
-    if (
-        asked and asked not in labels and st.query_params.get("tab") == asked
-    ):  # asked for by a link, not left over from the previous page
+    by_link = st.query_params.get("tab") == asked  # else it is left over from the previous page
+    if asked and asked not in labels and by_link:
         notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")
     if asked != st.session_state.get(seen, ""):
         st.session_state[key] = asked if asked in labels else labels[0]
