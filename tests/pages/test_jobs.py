@@ -8,11 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headviz
 from headviz.analyses.catalogue import ANALYSES
 from headviz.answers import ANSWERS
+from headviz.answers.span import span_text
 from headviz.ui.shell.frame import PAGES
 from support import job_folders
 from support.command import call
@@ -130,6 +132,24 @@ def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict
     app = open_page("workbench", **own, mask="f00").run()
     shown = " ".join(str(e.proto.body) for e in app.get("html"))
     assert re.search(r"nDCG@10 [\d.]+ → [\d.]+ of \d+ queries", shown)
+
+
+@pytest.mark.parametrize("job", ["span"])
+def test_pages_show_answers_that_moved(open_page: Callable[..., Any], own: dict[str, str]) -> None:
+    app = open_page("masklab", **own, mask="000")
+    assert any(metric.label == "exact match" for metric in app.metric)
+    clf = headviz.load(own["model"])
+    data = headviz.load_task("custom", split="dev", data=own["data"], slice_column="kind")
+    off = clf.full_mask.without(clf.full_mask.kept)
+    before, after = (headviz.evaluate(clf, data, mask=mask) for mask in (None, off))
+    worse, better = map(int, re.findall(r"Changed answers: (\d+) now worse, (\d+) now better", texts(app))[0])
+    moved = (np.array(before.predictions) != np.array(after.predictions)).any(axis=1).sum()
+    assert 0 < worse + better <= moved
+    assert (worse > better) == (before.metrics["token_f1"] > after.metrics["token_f1"])
+    app = open_page("compare", **own, mask="000")
+    marked = [re.findall(r":blue-background\[\*\*(.*?)\*\*\]", line) for line in texts(app).splitlines()]
+    shown = [" ".join(words) for words in marked if words]  # with all heads, then with the words that changed marked
+    assert shown == [span_text(data.examples[0].pair, result.predictions[0]) for result in (before, after)]
 
 
 @pytest.mark.parametrize("job", ["vector"])
