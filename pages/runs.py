@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from headviz.errors import RunError
 from headviz.ui.pages.runs import detail, listing, run_form
 from headviz.ui.shell import frame
 from headviz.ui.shell.messages import plain
@@ -12,10 +11,9 @@ archived = bool(st.session_state.get("runs_archived")) and frame.controls()
 runs = listing.overview(archived=archived)
 known = listing.known_ids(view.run, runs) or listing.known_ids(view.run, listing.overview(archived=not archived))
 planned = run_form.new(view, first=not runs and not known) if frame.controls() else None
-try:
-    listing.require_none(known, view.run)
-except RunError as wrong:
-    st.warning(plain(str(wrong)), icon=":material/search_off:")
+if view.run and not known:
+    missing = f"There is no run {view.run[:40]}. It may have been deleted. The newest run is shown."
+    st.warning(plain(missing), icon=":material/search_off:")
 ids = known or [r.record.id for r in runs[:1]]
 run = None
 if not ids and not archived:

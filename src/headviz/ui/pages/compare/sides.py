@@ -145,7 +145,7 @@ def _of_run(clf: Classifier, view: View, text: str) -> Column:
     """A step of a run: the model that it trained, if that was kept, else its mask on this model."""
     run_id, _, number = text.rpartition(":")
     with suppress(RunError, ValueError, IndexError):
-        run = listing.look(run_id, log_lines=0)
+        run = listing.look(run_id)
         step: Any = run.steps[int(number)]
         name = named(run, step)
         if folder := steps.kept_model(run, step):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +27,13 @@ from ....scores.catalogue import DEFAULT, SCORES
 from ....tasks import DEFAULT_SAMPLES, get_task, points_in
 from ...parts import scoring
 from ...parts.measure import key_of
-from ...shell import frame, jobs, loaders, show, state
+from ...shell import frame, jobs, kept, loaders, show, state
 from ...shell.messages import plain
 from ...shell.view import TABS, View
 from ...widgets.grid import Look
 from .. import analyses
 from . import faster, listing, models, steps
 from .models import look_at, of_another_model
-from .steps import tabs_of
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 # -----------------------------------------------------------------------------------------------
 # A sweep: one curve for each combination, a table of results, its runs, and tabs of plugins.
-
-
-OWN = ("Results", "Its runs")
 
 
 def detail(view: RunView) -> None:
@@ -68,18 +65,8 @@ def detail(view: RunView) -> None:
             "The table fills when the runs finish their first steps. You may leave this page; they continue.",
             icon=":material/hourglass_top:",
         )
-    more = tabs_of(view)
-    tabs = state.tabs((*OWN, *(plain(tab.title) for tab in more)), "sweep_tabs")
-    if tabs[0].open:
-        with tabs[0]:
-            _results(rows)
-    if tabs[1].open:
-        with tabs[1]:
-            _members(view.children)
-    for tab, entry in zip(tabs[2:], more, strict=True):
-        if tab.open:
-            with tab:
-                plugins.function(entry.draw)(view.children)
+    own = {"Results": partial(_results, rows), "Its runs": partial(_members, view.children)}
+    steps.draw_tabs(own, steps.tabs_of(view), view.children, "sweep_tabs")
 
 
 def dotted(drawn: Sequence[Curve]) -> str:
@@ -97,26 +84,25 @@ def one_class_of(children: Sequence[RunView]) -> str:
     remarked = [(c.record.title, remark) for c in children if (remark := one_class(c.steps))]
     if not remarked:
         return ""
-    more = f" And in {len(remarked) - 1} more of the runs." if len(remarked) > 1 else ""
+    others = f" And in {len(remarked) - 1} more of the runs." if len(remarked) > 1 else ""
     title, remark = remarked[0]
-    return f"{title}: {continued(remark.strip())}{more} "
+    return f"{title}: {continued(remark.strip())}{others} "
 
 
 def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
     """Which combination is best at half of the heads, or at the nearest share that all have."""
-    metric = rows[0].metric
-    task = rows[0].task
-    here = [r for r in rows if r.metric == metric and r.task == task and r.sparsity > 0 and r.mean is not None]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for r in here:
-        groups.setdefault((r.algorithm, r.score), []).append(r)
-    if len(groups) < 2:
+    metric, task = rows[0].metric, rows[0].task
+    measured = [r for r in rows if r.metric == metric and r.task == task and r.sparsity > 0 and r.mean is not None]
+    shares: dict[tuple[str, str], set[float]] = {}
+    for r in measured:
+        shares.setdefault((r.algorithm, r.score), set()).add(round(r.sparsity, 3))
+    if len(shares) < 2:
         return ""
-    common = set.intersection(*({round(r.sparsity, 3) for r in g} for g in groups.values()))
+    common = set.intersection(*shares.values())
     if not common:
         return ""
     share = min(common, key=lambda s: abs(s - 0.5))
-    at = [r for r in here if round(r.sparsity, 3) == share]
+    at = [r for r in measured if round(r.sparsity, 3) == share]
     best, worst = max(at, key=lambda r: r.mean or 0), min(at, key=lambda r: r.mean or 0)
     where = f"With {100 * share:.0f} % of the heads removed"
     where = f"{task}: {where.lower()}" if len({r.task for r in rows}) > 1 else where
@@ -132,17 +118,17 @@ def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
 
 def _not_below(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
     """Which others the best is not shown to be better than: their intervals over the examples reach into its own."""
-    own = _changes(best, children)
-    near = [_named(r) for r in at if r is not best and (ends := _changes(r, children)) and own and ends[1] >= own[0]]
-    if not near:
+    highest = _changes(best, children)
+    if highest is None:
         return ""
-    return f" Not significantly below the highest: {', '.join(near)}."
+    near = [_named(r) for r in at if r is not best and (ends := _changes(r, children)) and ends[1] >= highest[0]]
+    return f" Not significantly below the highest: {', '.join(near)}." if near else ""
 
 
 def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:
     """The ends of a combination's paired changes, the widest over its seeds; None where a run has no intervals."""
-    own = [c for c in children if combination(c) == (r.task, r.algorithm, r.score)]
-    steps = [s for c in own for s in c.steps if round(s["sparsity"], 9) == r.sparsity]
+    runs = [c for c in children if combination(c) == (r.task, r.algorithm, r.score)]
+    steps = [s for c in runs for s in c.steps if round(s["sparsity"], 9) == r.sparsity]
     changes = [(s.get("change") or {}).get(r.metric) or {} for s in steps]
     if not changes or any(f.get("low") is None or f.get("high") is None for f in changes):
         return None
@@ -171,15 +157,15 @@ def _results(rows: Sequence[Row]) -> None:
     table = sweep_table(rows)
     # a value that all rows share is in the caption instead; the files have every column
     columns = zip(table.titles(PAGE), table.texts(PAGE)[0], zip(*table.rows, strict=True), strict=True)
-    same = {name: text for name, text, column in list(columns)[:6] if len(set(column)) == 1}
+    shared = {name: text for name, text, column in list(columns)[:6] if len(set(column)) == 1}
     if not any(r.missing for r in rows):
-        same["missing"] = ""
-    about = ", ".join(filter(None, same.values()))
+        shared["missing"] = ""
+    about = ", ".join(filter(None, shared.values()))
     caption = (
         f"{about + ': m' if about else 'M'}eans over the seeds that are done. 0 % is the full model that the steps are "
         "compared with."
     )
-    show.table(replace(table, caption=caption), column_config=dict.fromkeys(same))
+    show.table(replace(table, caption=caption), column_config=dict.fromkeys(shared))
 
 
 def _members(children: Sequence[RunView]) -> None:
@@ -212,9 +198,6 @@ def _open() -> None:
 # -----------------------------------------------------------------------------------------------
 
 
-GO = "run_table_go"
-
-
 def heads_of(view: RunView) -> None:
     """The table of a score or an ablation so far, and the button that opens it on its page."""
     if view.outcome:
@@ -227,29 +210,18 @@ def heads_of(view: RunView) -> None:
             + " You may leave this page; the run continues.",
             icon=":material/hourglass_top:",
         )
-    if page := st.session_state.pop(GO, ""):
-        st.switch_page(page)
 
 
 def _rows(spec: dict[str, Any]) -> tuple[str, ...] | None:
     """Names of the grid's rows; None if the model no longer exists."""
     try:
-        return loaders.shape(_view_of(spec)).rows
+        return loaders.shape(View(**models.model_fields(spec))).rows
     except UserError:
         return None
 
 
-def _view_of(spec: dict[str, Any]) -> View:
-    return View(
-        model=str(spec["model"]),
-        revision=str(spec.get("revision") or ""),
-        job=str(spec.get("job") or ""),
-        classes=",".join(spec.get("label_order") or ()),
-    )
-
-
 def _grid(
-    values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, colours: Scale, **more: Any
+    values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, colours: Scale, tips: Any = None
 ) -> None:
     show.head_grid(
         "run_grid",
@@ -259,7 +231,7 @@ def _grid(
         rows=rows,
         on_select=state.select,
         look=Look(name=name, scale=colours, numbers=state.view().numbers, width=36, file="headviz-run"),
-        **more,
+        tips=tips,
     )
 
 
@@ -304,10 +276,11 @@ DEFAULTS = {"split": "train", "limit": None, "length_filter": "none", "off": "",
 def asked_on_heads(spec: dict[str, Any]) -> bool:
     """Whether the Scores page would compute the same table: the whole model, with the score's defaults."""
     score = spec.get("score") or DEFAULT
-    plain = all(spec.get(name, value) == value for name, value in DEFAULTS.items())
     if score not in SCORES or spec.get("options"):
         return False
-    return plain and not (SCORES[score].seeded and spec.get("seed", 0) != 0)
+    if any(spec.get(name, value) != value for name, value in DEFAULTS.items()):
+        return False
+    return not SCORES[score].seeded or spec.get("seed", 0) == 0
 
 
 def _to_heads(spec: dict[str, Any], scores: HeadScores) -> None:
@@ -328,11 +301,11 @@ def _open_heads(spec: dict[str, Any], scores: HeadScores) -> None:
             samples=max(4, int(spec.get("samples", DEFAULT_SAMPLES))),
             seed=int(spec.get("seed", 0)),
         )
-    except UserError as wrong:
-        state.notify(wrong)
+    except UserError as error:
+        state.notify(error)
         return
     jobs.put(scoring.key_of(state.view()), scores)
-    st.session_state[GO] = "pages/scores.py"
+    kept.open_page("scores")
 
 
 # ---- an ablation
@@ -340,9 +313,9 @@ def _open_heads(spec: dict[str, Any], scores: HeadScores) -> None:
 
 def _so_far(view: RunView) -> None:
     """The layers that are done."""
-    shape = loaders.shape(_view_of(view.record.spec))
-    values = np.full((shape.present.num_layers, shape.present.num_heads), np.nan)
     spec = view.record.spec
+    shape = loaders.shape(View(**models.model_fields(spec)))
+    values = np.full((shape.present.num_layers, shape.present.num_heads), np.nan)
     scale = points_in(str(spec.get("metric") or get_task(str(spec["task"])).primary_metric))
     for step in view.steps:
         for head, lost in step["costs"]:
@@ -372,13 +345,13 @@ def _open_analyses(spec: dict[str, Any], result: Ablation) -> None:
     try:
         look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
         clf, data = loaders.model(state.view()), loaders.dataset(state.view())
-    except UserError as wrong:
-        state.notify(wrong)
+    except UserError as error:
+        state.notify(error)
         return
     same = (clf.digest, data.digest) == (result.subject.digest, result.subject.data_digest)
     if same and result.base == clf.present and result.subject.metric == data.task.primary_metric:
         jobs.put(key_of(clf, data, "analysis", "ablation", "", "", ""), result)
-    st.session_state[GO] = "pages/analyses.py"
+    kept.open_page("analyses")
 
 
 # ---- any run
@@ -386,22 +359,22 @@ def _open_analyses(spec: dict[str, Any], result: Ablation) -> None:
 
 def watch(ids: Sequence[str]) -> RunView:
     """The first run with all its details, the others as further curves on its figure. Gives the first."""
-    views = [listing.look(i, log_lines=0) for i in ids]
+    views = [listing.look(i) for i in ids]
     first = views[0]
     record = first.record
     st.subheader(plain(record.title))
     st.caption(f"{plain(kind_title(record.kind))}  ·  {plain(listing.about(first))}")
     of_another_model(first)
     busy = any(map(listing.busy, views))
-    st.fragment(_live, run_every=listing.POLL if busy else None)(_seen(views), [v.record.id for v in views])
+    st.fragment(_live, run_every=listing.POLL if busy else None)(_seen(views), ids)
     if record.parent and frame.controls():
         st.button(
             "Back to its sweep",
             key="run_parent",
             icon=":material/arrow_upward:",
             type="tertiary",
-            on_click=_go,
-            args=(record.parent,),
+            on_click=state.update,
+            kwargs={"run": record.parent, "step": 0},
         )
     if record.kind == "prune":
         steps.detail(first, views[1:])
@@ -423,12 +396,8 @@ def watch(ids: Sequence[str]) -> RunView:
 
 def of_a_tab() -> tuple[str, str] | None:
     """The recipe of what a plugin's tab has just drawn; None where there is none."""
-    made = [plugins.function(tab.recipe)() for tab in TABS.values() if tab.recipe is not None]
-    return next((recipe for recipe in made if recipe is not None), None)
-
-
-def _go(run_id: str) -> None:
-    state.update(run=run_id, step=0)
+    drawn = [plugins.function(tab.recipe)() for tab in TABS.values() if tab.recipe is not None]
+    return next((recipe for recipe in drawn if recipe is not None), None)
 
 
 def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
@@ -442,7 +411,7 @@ def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
 def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
     listing.look_again()
     try:
-        views = [listing.look(i, log_lines=0) for i in ids]
+        views = [listing.look(i) for i in ids]
     except RunError:  # somebody has deleted it
         st.rerun()
     listing.state_line(views[0])

@@ -24,7 +24,7 @@ from ....display.numbers import number, span
 from ....display.sentences import points_changed
 from ....errors import UserError
 from ....evaluation.verdict import excluded
-from ....options import declared
+from ....options import UNSET, declared
 from ....pruning.options import MEASURED_IN, TARGETS, TORCH, SearchOptions
 from ....reports.run_report import keep_runtimes
 from ....runs import service
@@ -45,20 +45,20 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
     from ....runs.record import RunRecord
 
-OWN: dict[str, dict[str, Any]] = {"length": {"value": 32}}
+DEFAULTS = {"length": 32}  # of the form, where they are not the declared ones
 RATE = declared(SearchOptions)["rate"]  # of a training alone
 
 
 def form(view: View) -> None:
     """The options of a search for faster models."""
     st.caption("Heads and feed-forward neurons go until the model is so many times as fast on this machine.")
-    a, b, c, d = st.columns(4)
-    targets = controls.field(a, TARGETS, "fast_targets", (1.5, 2))
-    places = {"batch": b, "length": c, "samples": d}
+    first, *columns = st.columns(4)
+    targets = controls.field(first, TARGETS, "fast_targets", (1.5, 2))
+    places = dict(zip(("batch", "length", "samples"), columns, strict=True))
     options = {
-        one.name: controls.field(places.get(one.name, st.container()), one, f"fast_{one.name}", **OWN.get(one.name, {}))
-        for one in declared(SearchOptions).values()
-        if one.title and one.name != RATE.name
+        name: controls.field(places.get(name, st.container()), option, f"fast_{name}", DEFAULTS.get(name, UNSET))
+        for name, option in declared(SearchOptions).items()
+        if option.title and name != RATE.name
     }
     with st.container(horizontal=True, gap="medium"):
         heads_only = st.checkbox("Heads only, next to it", True, key="fast_beside")
@@ -69,8 +69,8 @@ def form(view: View) -> None:
     try:
         values = {name: value() for name, value in options.items()}
         spec = _spec(view, targets=list(targets()), beside=heads_only, **values, **training_of())
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return
     ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec, c))
     if ready is not None:
@@ -103,7 +103,7 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
         "device",
         "dev_limit",
     )
-    spec = {k: list(v) if isinstance(v := source[k], tuple) else v for k in names if source.get(k) is not None} | chosen
+    spec = {k: list(v) if isinstance(v := source[k], tuple) else v for k in names if k in source} | chosen
     make_job("faster", spec)
     return spec
 
@@ -117,13 +117,13 @@ def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
     train, dev = job.spec.splits
     require_possible(clf, job.spec.options, train)
     work = FasterSteps(clf, train, job.spec.options, dev, job.spec.label_order, cancel=cancel)
-    many = len(job.spec.names)
-    says = [f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."]
+    count = len(job.spec.names)
+    sentences = [f"{count} model{'' if count == 1 else 's'} will be built and timed on {clf.device}."]
     if job.spec.finetune is not None:
         with timed_with(service.default_threads()):
             seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])
-        says.append(f"The trainings take about {span(seconds)}.")
-    return device_name(clf.device), " ".join(filter(None, [*says, chosen_on(train, dev)]))
+        sentences.append(f"The trainings take about {span(seconds)}.")
+    return device_name(clf.device), " ".join(filter(None, [*sentences, chosen_on(train, dev)]))
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
@@ -155,8 +155,10 @@ def detail(view: RunView) -> None:
         "areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
     )
     if chosen.get("change"):
-        says = excluded(chosen["change"]["low"], scale, LOSS)
-        st.caption(plain(f"{step_name(chosen)}: {metric_title(metric)} changes by {_change(chosen, scale)}; {says}."))
+        verdict = excluded(chosen["change"]["low"], scale, LOSS)
+        st.caption(
+            plain(f"{step_name(chosen)}: {metric_title(metric)} changes by {_change(chosen, scale)}; {verdict}.")
+        )
     _take(view, chosen)
     show.table(faster_table(steps, metric))
     for step in steps:
@@ -171,19 +173,22 @@ def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     """Of the models not significantly slower than the fastest, the one that keeps most, and the others."""
     fastest = max(steps, key=lambda s: float(s["speedup"]))
     level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]
-    kept = [s["metrics"].get(metric) for s in level]  # None where it has no value
-    level = [s for _, s in sorted(zip(kept, level, strict=True), key=lambda one: (one[0] is None, -(one[0] or 0.0)))]
-    first, rest = level[0], level[1:]
-    what = (
+
+    def keeps_most(step: dict[str, Any]) -> tuple[bool, float]:
+        value = step["metrics"].get(metric)  # None where it has no value
+        return value is None, -(value or 0.0)
+
+    first, *others = sorted(level, key=keeps_most)
+    subject = (
         "Of the fastest models, whose speeds do not differ significantly, the one that keeps most"
-        if rest
+        if others
         else "The fastest model"
     )
     low, high = (number(first[k]) for k in ("speedup_low", "speedup_high"))
-    sentence = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
+    sentence = f"{subject} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
     sentence += f"; {metric_title(metric)} changes by {_change(first, scale)}" if first.get("change") else ""
-    others = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")]
-    return f"{sentence}. Also not significantly slower: {'; '.join(others)}." if others else f"{sentence}."
+    changes = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in others if s.get("change")]
+    return f"{sentence}. Also not significantly slower: {'; '.join(changes)}." if changes else f"{sentence}."
 
 
 def _change(step: dict[str, Any], scale: float) -> str:
@@ -203,25 +208,25 @@ def _take(view: RunView, step: dict[str, Any]) -> None:
     """The button that opens one of the models."""
     if view.state != "done":
         return
-    place, chosen = RunFiles(view.record.id).results, step["model"]
+    folder = str(RunFiles(view.record.id).results / step["model"])
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Use as the current model",
             key="faster_use",
             icon=":material/deployed_code:",
             on_click=models.use,
-            args=(str(place / chosen),),
-            disabled=state.view().model == str(place / chosen),
+            args=(folder,),
+            disabled=state.view().model == folder,
         )
-        asked = st.button(
+        compare = st.button(
             "Compare runtimes",
             key="faster_runtimes",
             icon=":material/speed:",
             help="This model and the one that it was made from, in PyTorch, ONNX Runtime and int8",
         )
-    key = ("runtimes", view.record.id, chosen)
-    if asked or jobs.find(key) is not None:
-        _runtimes(key, make(view.record.spec).spec, str(place / chosen))
+    key = ("runtimes", view.record.id, step["model"])
+    if compare or jobs.find(key) is not None:
+        _runtimes(key, make(view.record.spec).spec, folder)
 
 
 def _runtimes(key: tuple[str, ...], spec: FasterSpec, folder: str) -> None:
@@ -230,8 +235,8 @@ def _runtimes(key: tuple[str, ...], spec: FasterSpec, folder: str) -> None:
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Runtimes:
         clf = spec.classifier(device="cpu")
-        how: Any = {"batch": spec.batch, "length": spec.length, "label_order": spec.label_order}
-        compared = runtimes(clf, folder, spec.splits[1], **how, progress=progress, cancel=cancel)
+        options: Any = {"batch": spec.batch, "length": spec.length, "label_order": spec.label_order}
+        compared = runtimes(clf, folder, spec.splits[1], **options, progress=progress, cancel=cancel)
         keep_runtimes(key[1], Path(folder).name, view(compared))
         return compared
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import streamlit as st
 
 from ....display.numbers import size, span
 from ....display.recipes import command
-from ....errors import RunError, UserError
+from ....errors import UserError
 from ....pruning.algorithms import DEFAULT
 from ....reports.run_report import options_of, recipe_of, run_csv, run_html, run_json, run_tex, start
 from ....runs import reading, service
@@ -62,11 +62,11 @@ def busy(view: RunView) -> bool:
 
 def overview(archived: bool = False) -> list[RunView]:
     """Every run, newest first, then recorded ones; with ``archived`` the archived ones instead."""
-    own = reading.overview(archived=archived)
-    return own if archived else [*own, *recorded.views()]
+    runs = reading.overview(archived=archived)
+    return runs if archived else [*runs, *recorded.views()]
 
 
-def look(run_id: str, log_lines: int = 30) -> RunView:
+def look(run_id: str, log_lines: int = 0) -> RunView:
     """One run, the user's or a recorded one."""
     return recorded.view_of(run_id) or reading.show(run_id, log_lines=log_lines)
 
@@ -86,8 +86,8 @@ def labels(runs: Sequence[RunView]) -> dict[str, str]:
 
 def chooser(runs: Sequence[RunView], chosen: str) -> None:
     """The list of runs. The chosen one is shown."""
-    few = runs if st.session_state.get("runs_all") else runs[:SHOWN]
-    titles = {i: plain(name) for i, name in labels(few).items()}
+    shown = runs if st.session_state.get("runs_all") else runs[:SHOWN]
+    titles = {i: plain(name) for i, name in labels(shown).items()}
     st.session_state["runs_pick"] = chosen if chosen in titles else None
     st.radio(
         "Runs",
@@ -95,7 +95,7 @@ def chooser(runs: Sequence[RunView], chosen: str) -> None:
         None,
         key="runs_pick",
         format_func=lambda i: titles.get(i, ""),
-        captions=[_caption(r) for r in few],
+        captions=[_caption(r) for r in shown],
         label_visibility="collapsed",
         on_change=_pick,
     )
@@ -104,15 +104,22 @@ def chooser(runs: Sequence[RunView], chosen: str) -> None:
 
 
 def _caption(r: RunView) -> str:
-    parts = [r.state, time.strftime("%d %b %H:%M", time.localtime(r.record.created))]
-    if recorded.of(r.record.id):
-        parts[0] = "recorded"
+    parts = ["recorded" if recorded.of(r.record.id) else r.state]
     if r.children:
-        ended = sum(c.state == "done" for c in r.children)
-        parts.insert(1, f"{ended} of {len(r.children)} runs done")
+        parts.append(f"{_ended(r)} of {len(r.children)} runs done")
     elif r.record.expected > 1:
-        parts.insert(1, "{} of {} steps".format(*r.count))
+        parts.append("{} of {} steps".format(*r.count))
+    parts.append(_time(r.record.created))
     return "  ·  ".join(parts)
+
+
+def _ended(view: RunView) -> int:
+    """How many runs of a sweep are done."""
+    return sum(c.state == "done" for c in view.children)
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%d %b %H:%M", time.localtime(seconds))
 
 
 def _pick() -> None:
@@ -124,18 +131,14 @@ PRIORITIES = {10: "give way to other programs", 0: "share the processor equally"
 
 def priority() -> None:
     """How far runs give way to other programs, and a choice for those that start from now on."""
-    now, fixed = niceness(), bool(os.environ.get(NICENESS_VARIABLE))
-
-    def choose() -> None:
-        choose_niceness(st.session_state["runs_niceness"])
-
-    st.session_state["runs_niceness"] = now
+    current, fixed = niceness(), bool(os.environ.get(NICENESS_VARIABLE))
+    st.session_state["runs_niceness"] = current
     st.selectbox(
         "Runs on this machine",
-        list(dict.fromkeys([*PRIORITIES, now])),
+        list(dict.fromkeys([*PRIORITIES, current])),
         format_func=lambda n: f"{PRIORITIES.get(n, 'niceness')} ({n})",
         key="runs_niceness",
-        on_change=choose,
+        on_change=lambda: choose_niceness(st.session_state["runs_niceness"]),
         disabled=fixed,
         help=f"Set by {NICENESS_VARIABLE}."
         if fixed
@@ -145,13 +148,8 @@ def priority() -> None:
 
 def known_ids(text: str, runs: Sequence[RunView]) -> list[str]:
     """The existing runs that an address names, including the runs of sweeps."""
-    there = {r.record.id for r in runs} | {c.record.id for r in runs for c in r.children}
-    return [i for i in text.split(",") if i in there]
-
-
-def require_none(ids: Sequence[str], text: str) -> None:
-    if text and not ids:
-        raise RunError(f"There is no run {text[:40]}. It may have been deleted. The newest run is shown.")
+    existing = {v.record.id for r in runs for v in (r, *r.children)}
+    return [i for i in text.split(",") if i in existing]
 
 
 def started(run_id: str) -> None:
@@ -175,7 +173,7 @@ def about(view: RunView) -> str:
     if spec.get("model"):
         parts.append(f"{Path(str(spec['model'])).name} on {spec.get('task', '')}".removesuffix(" on "))
     if record.started:
-        parts.append("started " + time.strftime("%d %b %H:%M", time.localtime(record.started)))
+        parts.append(f"started {_time(record.started)}")
     parts += [f"by {record.owner}", f"run {record.id}"]
     return "  ·  ".join(parts)
 
@@ -183,12 +181,12 @@ def about(view: RunView) -> str:
 def state_line(view: RunView) -> None:
     """State, progress, error and buttons of a run."""
     p, record = view.progress, view.record
-    if made := recorded.of(record.id):
+    if recording := recorded.of(record.id):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.badge("recorded", icon=":material/history:", color="gray")
-            st.caption(plain(made.sentence))
-        st.code(made.command, language=None, wrap_lines=True)
-        buttons(view, busy=False, again=False)
+            st.caption(plain(recording.sentence))
+        st.code(recording.command, language=None, wrap_lines=True)
+        buttons(view)
         return
     colour, icon = BADGES.get(view.state, ("gray", ""))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
@@ -197,7 +195,7 @@ def state_line(view: RunView) -> None:
             st.markdown(sentence)
     if record.expected > 1 and view.state in ACTIVE:
         if view.children:
-            ended = sum(c.state == "done" for c in view.children)
+            ended = _ended(view)
             st.progress(min(1.0, ended / record.expected), text=f"run {ended} of {record.expected}")
         else:
             st.progress(view.share_done, text="{} of {} steps done".format(*view.count))
@@ -207,10 +205,9 @@ def state_line(view: RunView) -> None:
         st.caption(f"No news from this run for {span(p.silent or 0)}. The machine may be busy or asleep.")
     if record.error:
         refused(record.error)
-    over = not record.resumable
     if view.state in NEXT:
-        st.caption(NOT_RESUMABLE if over else NEXT[view.state])
-    buttons(view, busy=busy(view), again=not over)
+        st.caption(NEXT[view.state] if record.resumable else NOT_RESUMABLE)
+    buttons(view)
 
 
 def _doing(view: RunView) -> str:
@@ -235,7 +232,7 @@ def _doing(view: RunView) -> str:
 def log(view: RunView) -> None:
     if recorded.of(view.record.id):
         return
-    lines = view.log or look(view.record.id, log_lines=60).log
+    lines = look(view.record.id, log_lines=60).log
     with st.expander("End of the log", expanded=view.state in ("failed", "lost"), icon=":material/terminal:"):
         st.code("\n".join(lines) or "(empty)", language=None)
 
@@ -244,18 +241,18 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """How to start the chosen run again, or a first one."""
     if run is not None and run.children:
         return _sweep_recipe(run)
-    if run is not None and (again := recipe_of(run.to_dict())):
-        python, line = again
+    if run is not None and (lines := recipe_of(run.to_dict())):
+        python, line = lines
         return f"{python}\nfrom headviz.runs import reading\nreading.show({run.record.id!r}).steps", line
-    name = st.session_state.get("new_algorithm", DEFAULT)
+    algorithm = st.session_state.get("new_algorithm", DEFAULT)
     score = scoring.removing(view)
-    plan = {"model": view.model, "task": view.task, "algorithm": name, "score": score}
+    plan = {"model": view.model, "task": view.task, "algorithm": algorithm, "score": score}
     data = {
         **dict(recipes.data_options(replace(view, groups="", seed=0))),
         "limit": None,
         "dev-limit": view.limit or None,
     }
-    options = (*recipes.model_options(view), *data.items(), ("algorithm", name), ("score", score))
+    options = (*recipes.model_options(view), *data.items(), ("algorithm", algorithm), ("score", score))
     return start(plan), command("run start", options)
 
 
@@ -273,41 +270,38 @@ def _sweep_recipe(run: RunView) -> tuple[str, str]:
 # ---- buttons
 
 
-def buttons(view: RunView, busy: bool, again: bool = True) -> None:
-    """The buttons that fit the run's state; ``again`` = resuming may help."""
+def buttons(view: RunView) -> None:
+    """The buttons that fit the run's state."""
     record = view.record
     mine = may_change(record, kept.user())
-    theirs = "" if mine else f"This run belongs to {record.owner}, who alone may change it."
+    refusal = "" if mine else f"This run belongs to {record.owner}, who alone may change it."
     with st.container(horizontal=True, gap="small"):
-        if busy:
+        if busy(view):
             st.button(
                 "Cancel",
                 icon=":material/stop:",
                 key="run_cancel",
                 on_click=_act,
-                args=("cancel", record.id),
+                args=(service.cancel, record.id),
                 disabled=not mine or view.state == "cancelling",
-                help=plain(theirs or "Finished steps are kept"),
+                help=plain(refusal or "Finished steps are kept"),
             )
-        if view.state in RESUMABLE and again:
+        if view.state in RESUMABLE and record.resumable:
             st.button(
                 "Resume",
                 icon=":material/play_arrow:",
                 key="run_resume",
                 type="primary",
                 on_click=_act,
-                args=("resume", record.id),
+                args=(service.resume, record.id),
                 disabled=not mine,
-                help=plain(theirs),
+                help=plain(refusal),
             )
         if view.steps or any(c.steps for c in view.children):
             with st.popover("Report", icon=":material/description:"):
                 _downloads(view)
-        if not busy and not record.parent and not recorded.of(record.id):
-            archive = st.popover(
-                "Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=plain(theirs)
-            )
-            with archive:
+        if not busy(view) and not record.parent and not recorded.of(record.id):
+            with st.popover("Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=plain(refusal)):
                 _tidy(view)
 
 
@@ -317,13 +311,19 @@ def _tidy(view: RunView) -> None:
     used = service.used(record.id)
     st.caption(f"This run takes {size(used)} on disk.")
     if record.archived:
-        st.button("Take out of the archive", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
+        st.button(
+            "Take out of the archive",
+            key="run_back",
+            on_click=_act,
+            args=(partial(service.archive, back=True), record.id),
+            width="stretch",
+        )
     else:
         st.button(
             "Archive",
             key="run_archive",
             on_click=_act,
-            args=("archive", record.id),
+            args=(service.archive, record.id, "Archived"),
             width="stretch",
             help="Hides the run. Steps, log and models are kept; checkpoints that are no longer needed are deleted.",
         )
@@ -332,7 +332,7 @@ def _tidy(view: RunView) -> None:
         f"Delete (frees {size(used)})",
         key="run_delete",
         on_click=_act,
-        args=("delete", record.id),
+        args=(service.delete, record.id, "Deleted"),
         width="stretch",
         disabled=not sure,
         icon=":material/delete:",
@@ -345,33 +345,27 @@ def look_again() -> None:
         st.rerun()
 
 
-def _act(what: str, run_id: str) -> None:
-    actions: dict[str, Any] = {
-        "cancel": service.cancel,
-        "resume": service.resume,
-        "archive": service.archive,
-        "back": partial(service.archive, back=True),
-        "delete": service.delete,
-    }
+def _act(action: Callable[[str, str], Any], run_id: str, done: str = "") -> None:
+    """``done`` says what has happened to a run that leaves the list."""
     st.session_state["run_acted"] = True
     try:
-        freed = actions[what](run_id, kept.user())
-    except UserError as wrong:
-        state.notify(wrong)
+        freed = action(run_id, kept.user())
+    except UserError as error:
+        state.notify(error)
         return
-    if what in ("archive", "delete"):
-        st.toast(f"{'Deleted' if what == 'delete' else 'Archived'}: {size(freed)} freed.")
+    if done:
+        st.toast(f"{done}: {size(freed)} freed.")
         state.update(run="")
 
 
 def _downloads(view: RunView) -> None:
-    made = {
+    writers = {
         "HTML report": (run_html, "html"),
         "CSV": (run_csv, "csv"),
         "LaTeX": (run_tex, "tex"),
         "JSON": (run_json, "json"),
     }
-    for name, (write, ending) in made.items():
+    for name, (write, ending) in writers.items():
         file = f"headviz-run-{view.record.id}.{ending}"
         st.download_button(
             plain(f"↓ {name}"), partial(write, view), file, key=f"run_{ending}", type="tertiary", on_click="ignore"

@@ -20,7 +20,7 @@ from ....runs.record import ACTIVE
 from ....runs.step_models import save_model, zip_model
 from ....storage.paths import home, outside_path
 from ....tasks import points_in
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, kept, loaders, show, state
 from ...shell.messages import plain, refused
 from . import listing, plans
 
@@ -36,9 +36,11 @@ ABOUT = ("model", "revision", "job", "task", "data", *OF_TABLE)
 def of_another_model(view: RunView) -> None:
     """Say whose figures these are, where a run is neither of the model that is open nor has made it."""
     first = view.children[0] if view.children else view
-    model, now = first.record.spec.get("model"), state.view().model
-    if model and now != str(model_folder(first)) and not _same(str(model), now):
-        sentence = f"This run is of {_called(str(model))}. The open model, {_called(now)}, has no part in its figures."
+    model, current = first.record.spec.get("model"), state.view().model
+    if model and current != str(model_folder(first)) and not _same(str(model), current):
+        sentence = (
+            f"This run is of {_title(str(model))}. The open model, {_title(current)}, has no part in its figures."
+        )
         st.info(plain(sentence), icon=":material/info:")
 
 
@@ -49,7 +51,7 @@ def _same(model: str, other: str) -> bool:
         return False
 
 
-def _called(model: str) -> str:
+def _title(model: str) -> str:
     return "the demo" if model == "demo" else loaders.model_title(model)
 
 
@@ -58,16 +60,14 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
 
     ``UserError`` if that is not allowed.
     """
-    now = plans.source(state.view())
-    wanted = {**spec, "model": loaders.model_name(str(spec["model"]))}
+    current = plans.source(state.view())
+    of_run = {**spec, "model": loaders.model_name(str(spec["model"]))}
     before = state.view().model
-    if any(_plain(now.get(name)) != _plain(wanted.get(name)) for name in ABOUT):
+    if any(_plain(current.get(name)) != _plain(of_run.get(name)) for name in ABOUT):
         if not _same(str(spec["model"]), before):
-            state.notify(f"Open now: {_called(str(spec['model']))}, the run's model, no longer {_called(before)}.")
+            state.notify(f"Open now: {_title(str(spec['model']))}, the run's model, no longer {_title(before)}.")
         state.update(
-            model=str(spec["model"]),
-            revision=str(spec.get("revision") or ""),
-            job=str(spec.get("job") or ""),
+            **model_fields(spec),
             task=str(spec["task"]),
             data=str(spec.get("data") or ""),
             columns=",".join(spec.get("text_columns") or ()),
@@ -75,11 +75,20 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
             separator=str(spec.get("separator") or ""),
             skip_bad=bool(spec.get("skip_bad")),
             thresholds=",".join(map(str, spec.get("thresholds") or ())),
-            classes=",".join(spec.get("label_order") or ()),
             **{"groups": "", "example": 0, "a": "", "b": "", "slice": ""},
         )
         state.forget_mask()
     state.update(**changes)
+
+
+def model_fields(spec: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a view that name a run's model."""
+    return {
+        "model": str(spec["model"]),
+        "revision": str(spec.get("revision") or ""),
+        "job": str(spec.get("job") or ""),
+        "classes": ",".join(spec.get("label_order") or ()),
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -95,14 +104,14 @@ KEEP = 3  # zip files kept for a second download
 def save_form(view: RunView, step: dict[str, Any]) -> None:
     """Both ways to save the chosen step's model."""
     seed, number = int(step.get("seed") or 0), int(step["step"])
-    kept = _kept(view, step)
+    refusal = _why_not_kept(view, step)
     share = f"{100 * step['sparsity']:.0f} %"
     st.caption(
         f"The model with {share} of its heads removed, in two forms: pruned (smaller and faster, opens with headviz) "
         "and masked (same size as before, opens in any transformers). The report and the curve come with it."
     )
-    if kept:
-        st.info(kept, icon=":material/info:")
+    if refusal:
+        st.info(refusal, icon=":material/info:")
         return
     left, right = st.columns(2, gap="large")
     with left:
@@ -111,13 +120,12 @@ def save_form(view: RunView, step: dict[str, Any]) -> None:
         _as_folder(view, seed, number)
 
 
-def _kept(view: RunView, step: dict[str, Any]) -> str:
+def _why_not_kept(view: RunView, step: dict[str, Any]) -> str:
     """Why this step's model cannot be saved; empty if it can."""
     algorithm = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
     if algorithm is None or not algorithm.retrains or view.record.spec.get("keep_models") == "all":
         return ""
-    last = max(s["step"] for s in view.steps if s.get("seed") == step.get("seed"))
-    if step["step"] == last:
+    if step["step"] == max(s["step"] for s in view.steps if s.get("seed") == step.get("seed")):
         return ""
     return (
         "This step's trained model was not kept: the run keeps only each seed's last one. Choose the last step, or "
@@ -144,7 +152,14 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
             args=(name, key, file),
         )
         return
-    if jobs.need(key, "Saving the model", lambda p, c: _zip(record.id, file, seed, step, p, c)) is None:
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> str:
+        if not file.is_file():
+            _make_room()
+            zip_model(record.id, file, seed, step, progress=progress, cancel=cancel)
+        return file.name
+
+    if jobs.need(key, "Saving the model", work) is None:
         return
     if not file.is_file():  # it has been deleted
         jobs.forget(key)
@@ -166,13 +181,6 @@ def _ask_zip(name: str, key: tuple[str, str], file: Path) -> None:
     st.session_state["run_zip"] = name
 
 
-def _zip(run_id: str, file: Path, seed: int, step: int, progress: jobs.Progress, cancel: jobs.Cancel) -> str:
-    if not file.is_file():
-        _make_room()
-        zip_model(run_id, file, seed, step, progress=progress, cancel=cancel)
-    return file.name
-
-
 def _make_room() -> None:
     """Delete older zip files; they can be made again."""
     if exports().is_dir():
@@ -183,42 +191,40 @@ def _make_room() -> None:
 
 def _as_folder(view: RunView, seed: int, step: int) -> None:
     st.markdown("**On the dashboard's machine**")
-    record = view.record
-    default = str(home() / "models" / f"{record.id}-seed{seed}-step{step}")
-    field = f"run_folder_{record.id}_{seed}_{step}"
+    run_id = view.record.id
+    default = str(home() / "models" / f"{run_id}-seed{seed}-step{step}")
+    field = f"run_folder_{run_id}_{seed}_{step}"
+    roots = ", ".join(map(str, dict.fromkeys(loaders.allowed_roots())))
     with st.form(f"{field}_form", border=False):
         st.text_input(
             "A new folder",
             default,
             key=field,
-            help=plain(f"In one of: {_roots()}. A name without a path is a folder in {home() / 'models'}"),
+            help=plain(f"In one of: {roots}. A name without a path is a folder in {home() / 'models'}"),
         )
-        st.form_submit_button("Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field))
-    asked = st.session_state.get("run_saved")
-    if not asked or asked[:3] != (record.id, seed, step):
+        st.form_submit_button("Save", icon=":material/save:", on_click=_ask_folder, args=(run_id, seed, step, field))
+    saved_as = st.session_state.get("run_saved", ())
+    if saved_as[:3] != (run_id, seed, step):
         return
     try:
-        folder = target(asked[3])
-    except UserError as wrong:
-        refused(wrong)
+        folder = target(saved_as[3])
+    except UserError as error:
+        refused(error)
         return
-    saved = jobs.need(("save", str(folder), *asked[:3]), "Saving the model", lambda p, c: _save(asked, folder))
+    key = ("save", str(folder), run_id, seed, step)
+    saved = jobs.need(key, "Saving the model", lambda p, c: save_model(run_id, folder, seed, step))
     if saved is None:
         return
-    if not (folder / "pruned").is_dir():
-        jobs.forget(("save", str(folder), *asked[:3]))
+    pruned = folder / "pruned"
+    if not pruned.is_dir():
+        jobs.forget(key)
         st.rerun()
     st.success(plain(f"Saved in {folder}: {', '.join(saved)}."), icon=":material/check:")
     with st.container(horizontal=True):
-        st.button("Use as the current model", key="run_use", on_click=use, args=(str(folder / "pruned"),))
+        st.button("Use as the current model", key="run_use", on_click=use, args=(str(pruned),))
         st.button(
-            "Compare with the full model",
-            key="run_compare",
-            on_click=_compare,
-            args=(view.record.spec, str(folder / "pruned")),
+            "Compare with the full model", key="run_compare", on_click=_compare, args=(view.record.spec, str(pruned))
         )
-    if st.session_state.pop("run_compared", False):
-        st.switch_page("pages/compare.py")
 
 
 def target(text: str) -> Path:
@@ -234,17 +240,9 @@ def _ask_folder(run_id: str, seed: int, step: int, field: str) -> None:
     st.session_state["run_saved"] = (run_id, seed, step, st.session_state[field])
 
 
-def _roots() -> str:
-    return ", ".join(map(str, dict.fromkeys(loaders.allowed_roots())))
-
-
-def _save(asked: tuple[str, int, int, str], folder: Path) -> dict[str, str]:
-    return save_model(asked[0], folder, asked[1], asked[2])
-
-
-def use(folder: str, **more: Any) -> None:
+def use(folder: str, **changes: Any) -> None:
     """Make this the current model of all pages. Masks of the model before are dropped."""
-    state.update(model=folder, revision="", **more)
+    state.update(model=folder, revision="", **changes)
     state.forget_mask()
     st.toast("This is now the current model on every page.")
 
@@ -252,10 +250,10 @@ def use(folder: str, **more: Any) -> None:
 def _compare(spec: dict[str, Any], folder: str) -> None:
     try:
         look_at(spec, other=folder)
-    except UserError as wrong:
-        state.notify(wrong)
+    except UserError as error:
+        state.notify(error)
         return
-    st.session_state["run_compared"] = True
+    kept.open_page("compare")
 
 
 # ---- a fine-tuning
@@ -263,28 +261,22 @@ def _compare(spec: dict[str, Any], folder: str) -> None:
 
 def finetuned(view: RunView) -> None:
     """A fine-tuning on the Runs page."""
-    if not view.steps:
-        if view.state in ("running", "queued"):
-            st.info(
-                "The learning curve appears with the first updates. You may leave this page; the run continues.",
-                icon=":material/hourglass_top:",
-            )
-        curve(view)
-        return
-    result(view)
-    curve(view)
-
-
-def curve(view: RunView) -> None:
-    """The learning curve so far, drawn again while it grows."""
+    if view.steps:
+        result(view)
+    elif view.state in ("running", "queued"):
+        st.info(
+            "The learning curve appears with the first updates. You may leave this page; the run continues.",
+            icon=":material/hourglass_top:",
+        )
+    # drawn again while it grows
     st.fragment(_curve, run_every=listing.POLL * 2 if view.state in ACTIVE else None)(view.record.id)
 
 
 def _curve(run_id: str) -> None:
+    """The learning curve so far."""
     view, files = reading.show(run_id, log_lines=0), RunFiles(run_id)
-    so_far = files.read_json(files.results / CURVE)
-    points = view.steps[0].get("curve") if view.steps else so_far.get("curve")
-    metric = next(iter(view.steps[0]["metrics"] if view.steps else so_far.get("metrics") or ()), "")
+    record = view.steps[0] if view.steps else files.read_json(files.results / CURVE)
+    points, metric = record.get("curve"), next(iter(record.get("metrics") or ()), "")
     if points:
         measured = any(p.get("metrics") for p in points)
         show.figure(
@@ -296,7 +288,7 @@ def _curve(run_id: str) -> None:
 
 def result(view: RunView) -> None:
     """The metrics reached, and the button that opens the model."""
-    step, record = view.steps[0], view.record
+    step = view.steps[0]
     row = st.container(horizontal=True, gap="medium")
     for name, value in step["metrics"].items():
         row.metric(
@@ -304,8 +296,8 @@ def result(view: RunView) -> None:
             numbers.metric(value, points_in(name)) if value is not None else "undefined",
             width=150,
         )
-    kept = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
-    st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{plain(kept)}, {span(step['seconds'])}.")
+    best = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
+    st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{plain(best)}, {span(step['seconds'])}.")
     folder = model_folder(view)
     if folder is None:
         st.caption("The model can be opened when the run is done.")
@@ -313,7 +305,6 @@ def result(view: RunView) -> None:
     if state.view().model == str(folder):
         st.success("This is the current model.", icon=":material/check:")
         return
-    base = str(record.spec["model"])
     st.button(
         "Use as the current model",
         key="tune_use",
@@ -321,12 +312,12 @@ def result(view: RunView) -> None:
         icon=":material/deployed_code:",
         on_click=use,
         args=(str(folder),),
-        kwargs={"base": base},
+        kwargs={"base": str(view.record.spec["model"])},
         help="The model is stored with its run. Deleting the run deletes the model",
     )
 
 
 def model_folder(view: RunView) -> Path | None:
     """The folder of the trained model, once the run is done."""
-    place = RunFiles(view.record.id).results / MODEL
-    return place if view.state == "done" and place.is_dir() else None
+    folder = RunFiles(view.record.id).results / MODEL
+    return folder if view.state == "done" and folder.is_dir() else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +12,7 @@ from ....errors import Note, UserError
 from ....options import Option, declared
 from ....pruning.algorithms import ALGORITHMS, REPAIRS
 from ....pruning.plan import PruningPlan
-from ....scores.catalogue import PRESETS, SCORES, Preset, Score, of_masked_words
+from ....scores.catalogue import PRESETS, SCORES, Score, of_masked_words
 from ....tasks import TASKS
 from ...parts import training
 from ...shell import controls, jobs, kept, loaders, state
@@ -46,7 +45,7 @@ def fields(view: View, key: str, scores: Sequence[str]) -> Callable[[], dict[str
 def _of_score(view: View, key: str, score: Score) -> Callable[[], dict[str, Any]]:
     caution = f" Caution: {score.caution}." if score.caution else ""
     st.caption(f"**{plain(score.name)}**: {plain(f'{score.formula} ({score.source}).{caution}')}")
-    options = [one for name, one in declared(score.options).items() if name not in OF_THE_RUN]
+    options = [option for name, option in declared(score.options).items() if name not in OF_THE_RUN]
     if not options:
         st.caption("It has no options.")
         return dict
@@ -56,28 +55,25 @@ def _of_score(view: View, key: str, score: Score) -> Callable[[], dict[str, Any]
             "Published choice", [None, *presets], key=f"preset_{key}", width=230, format_func=lambda p: p or "none"
         )
         if chosen:
-            return _of_preset(PRESETS[chosen])
+            preset = PRESETS[chosen]
+            st.caption(plain(f"{preset.why[0].upper()}{preset.why[1:]}."))
+            return lambda: dict(preset.options)
     row = st.container(horizontal=True)
     read = {
-        one.name: controls.field(row, one, f"{key}_{one.name}", width=190, **_of_view(view, one)) for one in options
+        option.name: controls.field(row, option, f"{key}_{option.name}", width=190, **_of_view(view, option))
+        for option in options
     }
-    return lambda: {one.name: value for one in options if (value := read[one.name]()) != one.default}
+    return lambda: {option.name: value for option in options if (value := read[option.name]()) != option.default}
 
 
-def _of_preset(preset: Preset) -> Callable[[], dict[str, Any]]:
-    """What a published choice sets."""
-    st.caption(plain(f"{preset.why[0].upper()}{preset.why[1:]}."))
-    return lambda: dict(preset.options)
-
-
-def _of_view(view: View, one: Option) -> dict[str, Any]:
+def _of_view(view: View, option: Option) -> dict[str, Any]:
     """Choices that depend on the view: the task's metrics, the model's classes."""
-    if one.name == "metric" and view.task in TASKS:
+    if option.name == "metric" and view.task in TASKS:
         return {
             "choices": (None, *TASKS[view.task].metrics),
             "words": lambda metric: "the task's first" if metric is None else str(metric),
         }
-    if one.name == "target":
+    if option.name == "target":
         return {"choices": ("predicted", "gold", *loaders.shape(view).labels)}
     return {}
 
@@ -103,9 +99,12 @@ def seeds(key: str, default: tuple[int, ...]) -> Callable[[], tuple[int, ...]]:
 def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
     """How far, in which steps, on how many examples."""
     of = "remaining heads" if algorithms and all(a.of_remaining for a in algorithms) else "heads"
-    own: dict[str, dict[str, Any]] = {"step": {"label": f"Each step removes, % of {of}"}, "samples": {"value": FEW}}
+    of_field: dict[str, dict[str, Any]] = {
+        "step": {"label": f"Each step removes, % of {of}"},
+        "samples": {"value": FEW},
+    }
     return {
-        name: controls.field(place, OPTIONS[name], f"{key}_{name}", **own.get(name, {}))
+        name: controls.field(place, OPTIONS[name], f"{key}_{name}", **of_field.get(name, {}))
         for name, place in zip(AMOUNTS, st.columns(4), strict=True)
     }
 
@@ -114,17 +113,16 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     """The fields of algorithms that retrain the pruned models: base model, training, and what is kept on disk."""
     if not any(a.retrains for a in algorithms):
         return {}
-    default = "demo-pretrained" if view.model == "demo" else view.base
     base = st.text_input(
         "Pre-trained model θ0",
-        default,
+        _base(view),
         key=f"{key}_base",
         help="The pruned models are retrained from it: a folder or a hub id",
     ).strip()
     try:
         recipe = training.recipe_for(loaders.model_name(base))
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return {}
     examples = recipe.examples if not view.data else None
     with st.expander("Training of the pruned models", icon=":material/model_training:"):
@@ -142,6 +140,11 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     }
 
 
+def _base(view: View) -> str:
+    """The pre-trained model of the view's model."""
+    return "demo-pretrained" if view.model == "demo" else view.base
+
+
 def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Sequence[str]) -> dict[str, Any]:
     """Options that are rarely changed."""
     shape = loaders.shape(view)
@@ -150,7 +153,7 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
     )
     repair = algorithms[0].default_repair if len(algorithms) == 1 else ""
     stacks = ["", *(name for name, _ in shape.stacks)]
-    own: dict[str, dict[str, Any]] = {
+    of_field: dict[str, dict[str, Any]] = {
         "stack": {"choices": stacks, "words": lambda name: name or "all stacks"},
         "sparsities": {"placeholder": "30, 50, 70, 90"},
         "repair": {
@@ -164,37 +167,30 @@ def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Seque
         "sparsities": any(a.of_remaining for a in algorithms),
         "score_source": not (masked and scores and shape.labels),
     }
-    shown = [
-        one
-        for name, one in OPTIONS.items()
-        if one.title and name not in (*AMOUNTS, *RETRAINING) and not left_out.get(name)
-    ]
     with st.expander("More options", icon=":material/tune:"):
         row = st.container(horizontal=True)
         options = {
-            one.name: controls.field(row, one, f"{key}_{one.name}", width=220, **own.get(one.name, {})) for one in shown
+            name: controls.field(row, option, f"{key}_{name}", width=220, **of_field.get(name, {}))
+            for name, option in OPTIONS.items()
+            if option.title and name not in (*AMOUNTS, *RETRAINING) and not left_out.get(name)
         }
-    if (
-        "score_source" in options
-        and options["score_source"]() == "masked-lm"
-        and not any(a.retrains for a in algorithms)
-    ):
-        default = "demo-pretrained" if view.model == "demo" else view.base
-        options["base"] = controls.field(st.container(), OPTIONS["base"], f"{key}_source_base", default)
+    score_source = options.get("score_source", lambda: None)()
+    if score_source == "masked-lm" and not any(a.retrains for a in algorithms):
+        options["base"] = controls.field(st.container(), OPTIONS["base"], f"{key}_source_base", _base(view))
     return options
 
 
 def source(view: View) -> dict[str, Any]:
     """The view's model and data, as options of a plan."""
-    place = view.data
-    if place:
-        place = str(loaders.uploads().get(place) or loaders.confined(place))
+    folder = view.data
+    if folder:
+        folder = str(loaders.uploads().get(folder) or loaders.confined(folder))
     source = {
         "model": loaders.model_name(view.model),
         "task": view.task,
         "revision": view.revision or None,
         "job": view.job or None,
-        "data": place or None,
+        "data": folder or None,
         "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
         "label_column": view.label or None,
         "separator": view.separator or None,
@@ -213,16 +209,11 @@ def options_of(view: View, options: dict[str, Any]) -> dict[str, Any]:
     A value that must be checked, such as a list of numbers, comes as a function that is called here. So the whole form
     is drawn before a mistake in it is reported.
     """
-    known = {k: v() if callable(v) else v for k, v in options.items()}
-    chosen = {**source(view), **{k: v for k, v in known.items() if v not in ("", None)}}
+    values = {k: v() if callable(v) else v for k, v in options.items()}
+    chosen = {**source(view), **{k: v for k, v in values.items() if v not in ("", None)}}
     if chosen.get("base"):
         chosen["base"] = loaders.model_name(str(chosen["base"]))
     return chosen
-
-
-def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
-    """The plan for the view's model and data."""
-    return PruningPlan.from_options(options_of(view, options))
 
 
 # a plan's refusals and notes by code, in the words of the form: its labels, and per cent instead of shares
@@ -248,19 +239,10 @@ def _per_cent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-@contextmanager
-def form_words() -> Iterator[None]:
-    """Refusals in this block use the form's words."""
-    try:
-        yield
-    except UserError as wrong:
-        raise wrong.reworded(in_words(wrong)) from wrong
-
-
 # ---- first the plan, then the start
 
 
-def wanted(key: Hashable) -> None:
+def _request(key: Hashable) -> None:
     """Ask for the plan with this key; one that failed or was stopped is tried again."""
     st.session_state["planned"] = key
     job = jobs.find(key)
@@ -289,7 +271,7 @@ def checked(
         key=f"{name}_plan",
         icon=":material/checklist:",
         help=plain(words.why),
-        on_click=wanted,
+        on_click=_request,
         args=(key,),
     )
     if st.session_state.get("planned") != key:
@@ -311,7 +293,7 @@ def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], la
 def _begin(make: Callable[[str], RunRecord]) -> None:
     try:
         record = make(kept.user())
-    except UserError as wrong:
-        state.notify(wrong)
+    except UserError as error:
+        state.notify(error)
         return
     listing.started(record.id)

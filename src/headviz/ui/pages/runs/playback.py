@@ -32,13 +32,14 @@ def section(view: RunView) -> None:
         seed = view.steps[0].get("seed")
         steps = [step for step in view.steps if step.get("seed") == seed]
         try:
-            made = _film(view, steps)
-        except UserError as wrong:
-            refused(wrong)
+            film = _film(view, steps)
+        except UserError as error:
+            refused(error)
             return
-        if made is not None:
-            component("playback")(key="playback", data=made)
-        if made is not None and made["texts"]:
+        if film is None:
+            return
+        component("playback")(key="playback", data=film)
+        if film["texts"]:
             st.caption(
                 plain(
                     "The answers are those of the run's model under each step's mask. Your own text is the one on "
@@ -49,31 +50,31 @@ def section(view: RunView) -> None:
 
 def _film(view: RunView, steps: Sequence[Step]) -> dict[str, Any] | None:
     """What the component plays; None while the answers are computed."""
-    now = state.view().of_model(str(view.record.spec["model"]))
-    clf: Any = loaders.model(now)
+    model_view = state.view().of_model(str(view.record.spec["model"]))
+    clf: Any = loaders.model(model_view)
     size = clf.num_layers, clf.num_heads
     masks = [clf.full_mask, *(HeadMask.from_hex(step["mask"], *size) for step in steps)]
-    own = [texts.current(now, loaders.dataset(now))]
-    if now.on_demo:
-        own += [Text(first, second, own=True) for first, second in texts.CHIPS]
-    own = [one for one in dict.fromkeys(own) if not one.empty] if clf.answer.decides else []
-    key = (*loaders.identity(clf), "playback", tuple(own), *(mask.hex for mask in masks))
+    played = [texts.current(model_view, loaders.dataset(model_view))]
+    if model_view.on_demo:
+        played += [Text(first, second, own=True) for first, second in texts.CHIPS]
+    played = [text for text in dict.fromkeys(played) if not text.empty] if clf.answer.decides else []
+    key = (*loaders.identity(clf), "playback", tuple(played), *(mask.hex for mask in masks))
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[dict[str, Any]]:
-        out = []
-        for i, one in enumerate(own):
-            out.append(_answers(clf, one, masks))
-            progress(i + 1, len(own))
-        return out
+        answered = []
+        for done, text in enumerate(played, 1):
+            answered.append(_answers(clf, text, masks))
+            progress(done, len(played))
+        return answered
 
     answered = jobs.need(key, "Answering under each step's mask", work)
     if answered is None:
         return None
     metric = next(iter(steps[0]["metrics"]))
-    full = next((one["metrics"].get(metric) for one in view.baseline if one.get("metrics")), None)
+    full = next((step["metrics"].get(metric) for step in view.baseline if step.get("metrics")), None)
     values = [full, *(step["metrics"].get(metric) for step in steps)]
     shares = [0.0, *(step["sparsity"] for step in steps)]
-    played = [i for i, value in enumerate(values) if value is not None]
+    measured = [i for i, value in enumerate(values) if value is not None]
     return {
         "rows": size[0],
         "heads": size[1],
@@ -81,23 +82,23 @@ def _film(view: RunView, steps: Sequence[Step]) -> dict[str, Any] | None:
         "metric": metric_title(metric),
         "steps": [
             {"share": shares[i], "value": values[i], "off": [h.layer * size[1] + h.head for h in masks[i].off]}
-            for i in played
+            for i in measured
         ],
-        "texts": [{**one, **_breaks([one["answers"][i] for i in played])} for one in answered],
+        "texts": [{**text, **_breaks([text["answers"][i] for i in measured])} for text in answered],
     }
 
 
-def _answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> dict[str, Any]:
+def _answers(clf: Classifier, text: Text, masks: Sequence[HeadMask]) -> dict[str, Any]:
     """A text and the name of its answer under each mask; *not sure* near chance."""
-    named = []
-    for values in pair.answers(clf, shown, masks):
+    answers = []
+    for values in pair.answers(clf, text, masks):
         name, share = ONE_CLASS.shares(values, clf.labels)[0]
         unsure = "know" in doubt(values.tolist())
-        named.append({"name": "not sure" if unsure else name, "share": f"{share:.2f}"})
-    return {"text": " → ".join(filter(None, (shown.text, shown.pair))), "answers": named}
+        answers.append({"name": "not sure" if unsure else name, "share": f"{share:.2f}"})
+    return {"text": " → ".join(filter(None, (text.text, text.pair))), "answers": answers}
 
 
 def _breaks(answers: Sequence[dict[str, str]]) -> dict[str, Any]:
     """The answers, and the first step from which they differ from the full model's to the end; None without one."""
-    last = max((i for i, one in enumerate(answers) if one["name"] == answers[0]["name"]), default=0)
+    last = max((i for i, answer in enumerate(answers) if answer["name"] == answers[0]["name"]), default=0)
     return {"answers": list(answers), "breaks": last + 1 if last + 1 < len(answers) else None}

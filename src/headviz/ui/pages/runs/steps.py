@@ -25,7 +25,7 @@ from ....runs.step_models import open_run, step_maps
 from ....runs.tables import curve_of, run_curves, step_table
 from ....tasks import points_in
 from ...parts import texts
-from ...shell import frame, jobs, loaders, recorded, show, state
+from ...shell import frame, jobs, kept, loaders, recorded, show, state
 from ...shell.job import Memo
 from ...shell.messages import plain
 from ...shell.view import TABS
@@ -41,57 +41,52 @@ if TYPE_CHECKING:
     from ....plugins import Tab
     from ....runs.reading import RunView
     from ....runs.step_models import StepMaps
-    from ...parts.texts import Text
 
 # ---- numbers
 
 Step = dict[str, Any]
 
 
-def chosen(label: str, names: Sequence[str], key: str, reads: Callable[[str], str] = str) -> str:
+def chosen(label: str, names: Sequence[str], key: str, title_of: Callable[[str], str] = str) -> str:
     """The name that a figure is about. It is asked for only where there are several."""
     if len(names) == 1:
         return names[0]
-    wanted = st.segmented_control(
-        plain(label), names, format_func=lambda name: plain(reads(name)), default=names[0], required=True, key=key
+    name = st.segmented_control(
+        plain(label), names, format_func=lambda name: plain(title_of(name)), default=names[0], required=True, key=key
     )
-    return wanted or names[0]
+    return name or names[0]
 
 
 def boxes(view: RunView, step: Step, metric: str) -> None:
     """The step's numbers, those of the full model it is compared with, and those of θ* where that is another model."""
-    which = baselines.against(view.record.spec, view.baseline)
-    full = baselines.full_of(view.baseline, step.get("seed"), which)
+    baseline = baselines.against(view.record.spec, view.baseline)
+    full = baselines.full_of(view.baseline, step.get("seed"), baseline)
     teacher = baselines.full_of(view.baseline, None, baselines.GIVEN)
     change = step.get("change", {}).get(metric) or {}
     delta, low, high = (change.get(k) for k in ("delta", "low", "high"))
     scale = points_in(metric)
-    note = f"Against {baselines.WORDS[which]}."
+    note = f"Against {baselines.WORDS[baseline]}."
     if low is not None:
         note += f" 95 % interval of the change: {numbers.low_end(low, scale)} to {numbers.high_end(high, scale)} points"
     elif delta is not None:
         note += " With one seed nobody knows how much two trainings differ by chance."
     changed = "" if delta is None else (f"{numbers.points(delta, scale)} points" if delta else "unchanged")
     shown: list[tuple[str, str, str]] = [(metric_title(metric), _value(step["metrics"].get(metric), metric), changed)]
-    if full is not None and which == baselines.RETRAINED:
-        shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
+    if full is not None and baseline == baselines.RETRAINED:
+        shown.append((baselines.NAMES[baseline], _value(full["metrics"].get(metric), metric), "the same seed"))
     if teacher is not None:
-        agreement, called = step.get("agreement"), agreement_name(step["metrics"])
-        same = "" if agreement is None else f"{called} {agreement:.2f}".replace("-", "−")
-        if agreement is not None and called == SAME_ANSWERS:
-            same = f"{100 * agreement:.0f} % {called}"
+        agreement, measure = step.get("agreement"), agreement_name(step["metrics"])
+        same = "" if agreement is None else f"{measure} {agreement:.2f}".replace("-", "−")
+        if agreement is not None and measure == SAME_ANSWERS:
+            same = f"{100 * agreement:.0f} % {measure}"
         shown.append((baselines.NAMES[baselines.GIVEN], _value(teacher["metrics"].get(metric), metric), same))
     if "heads_off" in step:
         shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
     if teacher is not None and step.get("parameters") and teacher.get("parameters"):
-        less = (
-            numbers.less(step["parameters"], teacher["parameters"]),
-            f"FLOPs {numbers.less(step['flops'], teacher['flops'])}",
-        )
-        shown.append(("parameters", *less))
+        parameters = numbers.less(step["parameters"], teacher["parameters"])
+        shown.append(("parameters", parameters, f"FLOPs {numbers.less(step['flops'], teacher['flops'])}"))
     with st.container(horizontal=True, gap="medium"):
         for i, (name, value, below) in enumerate(shown):
-            note_of_box = "" if i else note
             st.metric(
                 plain(name),
                 plain(value),
@@ -99,7 +94,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
                 delta_color="gray" if i else show.tone(low, high),
                 delta_arrow="off",
                 width="content",
-                help=plain(note_of_box),
+                help="" if i else plain(note),
             )
 
 
@@ -120,7 +115,6 @@ _opened: Memo[Any] = Memo(1)  # the models and data of the last run
 
 def example(view: RunView, step: dict[str, Any]) -> None:
     """The maps of one example. They appear on request, because the run's model and data must be loaded."""
-    key = ("run", view.record.id)
     if st.session_state.get("run_maps") != view.record.id and frame.controls():
         st.caption(
             "Follow one head through the run: where it looks in one text, and what that contributes to the answer, "
@@ -135,15 +129,26 @@ def example(view: RunView, step: dict[str, Any]) -> None:
             args=(view.record.id,),
         )
         return
-    ready = jobs.need(key, "Loading the run's model and data", lambda p, c: _opened_run(view.record.id) is not None)
-    known = state_of(view)
-    if not ready or known is None:
+    loading = ("run", view.record.id)
+    ready = jobs.need(loading, "Loading the run's model and data", lambda p, c: _opened_run(view.record.id) is not None)
+    run_state = state_of(view)
+    if not ready or run_state is None:
         return
     context, plan = _opened_run(view.record.id)
-    shown = texts.choose(context.dev, "run_text") if frame.controls() else texts.current(state.view(), context.dev)
-    chosen = _head(view, known.num_layers, known.num_heads)
-    steps = _thinned([r.step for r in known.steps if r.seed == step.get("seed")])
-    maps = _compute(view, (context, plan, known), chosen, shown, int(step.get("seed") or 0), steps)
+    text = texts.choose(context.dev, "run_text") if frame.controls() else texts.current(state.view(), context.dev)
+    head = _head(view, run_state.num_layers, run_state.num_heads)
+    seed = int(step.get("seed") or 0)
+    steps = _thinned([r.step for r in run_state.steps if r.seed == step.get("seed")])
+    target = state.view().target if state.view().target in context.clf.labels else None
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> StepMaps:
+        options: Any = {"seed": seed, "steps": steps, "target": target}
+        return step_maps(
+            context, plan, run_state, head, text.text, text.pair, **options, progress=progress, cancel=cancel
+        )
+
+    key = ("step maps", view.record.id, seed, tuple(steps), str(head), text.text, text.pair, target)
+    maps: StepMaps | None = jobs.need(key, f"Maps of {head}, step by step", work)
     if maps is not None:
         _draw(maps, int(step["step"]))
 
@@ -173,39 +178,14 @@ def _thinned(steps: list[int]) -> list[int]:
     return sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, MOST)})
 
 
-def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, steps: list[int]) -> StepMaps | None:
-    context, plan, known = opened
-    chosen = state.view().target
-    target = chosen if chosen in context.clf.labels else None
-    key = ("step maps", view.record.id, seed, tuple(steps), str(head), shown.text, shown.pair, target)
-
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> StepMaps:
-        return step_maps(
-            context,
-            plan,
-            known,
-            head,
-            shown.text,
-            shown.pair,
-            seed=seed,
-            steps=steps,
-            target=target,
-            progress=progress,
-            cancel=cancel,
-        )
-
-    maps: StepMaps | None = jobs.need(key, f"Maps of {head}, step by step", work)
-    return maps
-
-
 def story(maps: StepMaps) -> str:
     """When the head is removed, and how the answer changes."""
     at = next((i for i, s in enumerate(maps.steps) if s.state == "removed"), None)
     fate = f"{maps.head} is never removed"
     if at is not None:
         before, gone = maps.steps[at - 1] if at else None, maps.steps[at]
-        known = before is not None and before.state == "there" and before.step == gone.step - 1
-        fate = f"{maps.head} is removed {'at' if known else 'by'} {100 * gone.sparsity:.0f} %"
+        exactly = before is not None and before.state == "there" and before.step == gone.step - 1
+        fate = f"{maps.head} is removed {'at' if exactly else 'by'} {100 * gone.sparsity:.0f} %"
     answers = [(s.sparsity, maps.labels[int(np.argmax(s.probabilities))]) for s in maps.steps if s.probabilities]
     if len(maps.labels) < 2 or not answers:
         return f"{fate}."
@@ -244,32 +224,31 @@ def _draw(result: StepMaps, step: int) -> None:
             formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})",
             source=SOURCE,
         )
-    for text in result.notes:
-        st.info(plain(text))
-    here = next((s for s in result.steps if s.step == step), None)
+    for note in result.notes:
+        st.info(plain(note))
+    chosen = next((s for s in result.steps if s.step == step), None)
     with st.expander("The chosen step next to the full model, with its tokens"):
-        if here is None or here.attention is None or here.attribution is None:
+        if chosen is None or chosen.attention is None or chosen.attribution is None:
             st.info("After this step the head is removed, or the model was not kept. Choose an earlier step above.")
             return
         tokens, full = result.tokens, result.steps[0]
         for name in captions:
-            pair = [getattr(s, name) for s in (full, here)]
-            end = float(max(np.abs(m).max() for m in pair if m is not None)) or 1.0
-            for box, m, title in zip(
-                st.columns(2), pair, ("full model", f"{100 * here.sparsity:.0f} % removed"), strict=True
-            ):
-                if m is not None:
-                    with box:
+            matrices = {
+                "full": (getattr(full, name), "full model"),
+                "step": (getattr(chosen, name), f"{100 * chosen.sparsity:.0f} % removed"),
+            }
+            end = float(max(np.abs(m).max() for m, _ in matrices.values() if m is not None)) or 1.0
+            for column, (key, (matrix, title)) in zip(st.columns(2), matrices.items(), strict=True):
+                if matrix is not None:
+                    with column:
                         show.figure(
-                            maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
-                            f"run_{name}_{'full' if m is pair[0] else 'step'}",
+                            maps.matrix(matrix, tokens, tokens, name, signed=name == "attribution", end=end),
+                            f"run_{name}_{key}",
                             f"{result.head}, {name}, {title}",
                         )
 
 
 # ---- the whole run
-
-OWN = ("Steps", "One example", "Save the model")
 
 
 def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
@@ -292,23 +271,12 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
     boxes(view, step, names[0])
     if frame.controls():
         _ways_on(view, step)
-        if st.session_state.pop("run_go", False):
-            st.switch_page("pages/masklab.py")
-    more = tabs_of(view)
-    titles = (
-        OWN[:1] if recorded.of(view.record.id) else (*OWN, *(plain(tab.title) for tab in more))
-    )  # no files: only steps
-    tabs = state.tabs(titles, "run_tabs")
-    parts: list[Callable[[], Any]] = [
-        lambda: models_table(view),
-        lambda: example(view, step),
-        lambda: models.save_form(view, step),
-        *(partial(plugins.function(tab.draw), [view]) for tab in more),
-    ]
-    for tab, part in zip(tabs, parts, strict=False):
-        if tab.open:
-            with tab:
-                part()
+    own: dict[str, Callable[[], Any]] = {"Steps": partial(models_table, view)}
+    added = []
+    if not recorded.of(view.record.id):  # which has no files, only steps
+        own |= {"One example": partial(example, view, step), "Save the model": partial(models.save_form, view, step)}
+        added = tabs_of(view)
+    draw_tabs(own, added, [view], "run_tabs")
 
 
 def tabs_of(view: RunView) -> list[Tab]:
@@ -317,13 +285,23 @@ def tabs_of(view: RunView) -> list[Tab]:
     return [tab for tab in of_kind if tab.shown is None or plugins.function(tab.shown)(view)]
 
 
+def draw_tabs(own: Mapping[str, Callable[[], Any]], added: Sequence[Tab], runs: Sequence[RunView], key: str) -> None:
+    """The tabs of a run and those of plugins. Only the open one is drawn."""
+    boxes = state.tabs((*own, *(plain(tab.title) for tab in added)), key)
+    draws = (*own.values(), *(lambda tab=tab: plugins.function(tab.draw)(runs) for tab in added))
+    for box, draw in zip(boxes, draws, strict=True):
+        if box.open:
+            with box:
+                draw()
+
+
 def before_first(view: RunView) -> None:
     """The message for a run that has no step yet, by its state."""
-    known = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
-    measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
+    names = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
+    measured = f"So far measured: {', '.join(dict.fromkeys(names))}." if names else "Nothing is measured yet."
     if view.state in ACTIVE and view.state != "cancelling":
-        more = "The first step is being computed." if known else "The curve appears with the first step."
-        sentence = f"{measured} {more} You may leave this page; the run continues."
+        coming = "The first step is being computed." if names else "The curve appears with the first step."
+        sentence = f"{measured} {coming} You may leave this page; the run continues."
         st.info(plain(sentence), icon=":material/hourglass_top:")
     elif view.state == QUEUED:
         st.info(
@@ -337,12 +315,11 @@ def before_first(view: RunView) -> None:
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     metric = chosen("Metric", names, "run_metric", metric_title)
     sizes = [dev_size(v) for v in views]
-    differ = unlike(views, sizes)
-    called = [
-        f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
+    warning = unlike(views, sizes)
+    drawn = (
+        curve_of(v.to_dict(), metric, f"{v.record.title} ({v.record.id}{f', n = {n:,}' if warning and n else ''})")
         for v, n in zip(views, sizes, strict=True)
-    ]
-    drawn = (curve_of(v.to_dict(), metric, name) for v, name in zip(views, called, strict=True))
+    )
     curves = [c for c in drawn if c is not None]
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(
@@ -357,23 +334,23 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
             else ""
         ),
     )
-    if differ:
-        st.warning(plain(differ), icon=":material/warning:")
+    if warning:
+        st.warning(plain(warning), icon=":material/warning:")
     if frame.controls():
         _choose_others(views)
 
 
 def _counted(sizes: Sequence[int | None]) -> str:
     """On how many examples, where that is one number."""
-    (known, *more) = dict.fromkeys(sizes)
-    return "" if more or known is None else f" on {known:,} dev examples"
+    (size, *others) = dict.fromkeys(sizes)
+    return "" if others or size is None else f" on {size:,} dev examples"
 
 
 def dev_size(view: RunView) -> int | None:
     """The number of examples that the run's models were evaluated on."""
-    known = state_of(view)
-    if known is not None:
-        return len(known.logits[known.reference.logits])
+    run_state = state_of(view)
+    if run_state is not None:
+        return len(run_state.logits[run_state.reference.logits])
     return sum((view.steps[-1].get("predicted") or {}).values()) or None if view.steps else None
 
 
@@ -383,8 +360,8 @@ def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
     tasks = list(dict.fromkeys(str(s.get("task")) for s in specs))
     if len(tasks) > 1:
         return f"These runs are of different tasks ({', '.join(tasks)}): their heights cannot be compared."
-    named = ("data", "dev_split", "dev_limit", "text_columns", "label_column")
-    if len({tuple(str(s.get(name)) for name in named) for s in specs}) == 1 and len(set(sizes)) == 1:
+    names = ("data", "dev_split", "dev_limit", "text_columns", "label_column")
+    if len({tuple(str(s.get(name)) for name in names) for s in specs}) == 1 and len(set(sizes)) == 1:
         return ""
     counts = ", ".join("not known" if n is None else f"{n:,}" for n in sizes)
     return (
@@ -397,16 +374,15 @@ def _choose_others(views: Sequence[RunView]) -> None:
     """A field to add other runs to the figure."""
     first = views[0].record
     others = [r for r in listing.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id]
-    able = listing.labels(others)
-    if not able:
+    labels = listing.labels(others)
+    if not labels:
         return
-    now = [v.record.id for v in views[1:] if v.record.id in able]
-    st.session_state["run_beside"] = now
+    st.session_state["run_beside"] = [v.record.id for v in views[1:] if v.record.id in labels]
     st.multiselect(
         "Compare with",
-        list(able),
+        list(labels),
         key="run_beside",
-        format_func=lambda i: able.get(i, i),
+        format_func=lambda i: labels.get(i, i),
         placeholder="other runs in the same figure",
         on_change=_compare,
         args=(first.id,),
@@ -431,23 +407,20 @@ def survival(steps: Sequence[Step], layers: int, heads: int) -> np.ndarray:
 
 def order(view: RunView) -> None:
     """A grid of how long each head was kept. A click chooses the head whose maps are shown below."""
-    known = state_of(view)
-    if known is None and not recorded.of(view.record.id):
+    run_state = state_of(view)
+    if run_state is None and not recorded.of(view.record.id):
         return
-    size = recorded.SHAPE if known is None else (known.num_layers, known.num_heads)
+    layers, heads = recorded.SHAPE if run_state is None else (run_state.num_layers, run_state.num_heads)
     seed = view.steps[0].get("seed")
-    own = [s for s in view.steps if s.get("seed") == seed]
-    values = survival(own, *size)
-    shares = sorted({s["sparsity"] for s in own})
-    top = shares[-1]
-    gone = {h: _gone(own, h, size) for h in (HeadId(i, j) for i in range(size[0]) for j in range(size[1]))}
-    full = HeadMask.full(*size)
+    steps = [s for s in view.steps if s.get("seed") == seed]
+    top = max(s["sparsity"] for s in steps)
+    full = HeadMask.full(layers, heads)
     show.head_grid(
         "run_order",
         full,
-        values,
+        survival(steps, layers, heads),
         selected=state.head(full),
-        tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
+        tips={"": [[_gone(steps, HeadId(i, j), (layers, heads)) for j in range(heads)] for i in range(layers)]},
         look=Look(
             name="kept up to this share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"
         ),
@@ -474,28 +447,27 @@ def _choose(view: RunView) -> Step:
         seed = seeds[0]
         if len(seeds) > 1:
             seed = st.selectbox("Seed", seeds, key="run_seed", width=90)
-        own = {int(s["step"]): s for s in view.steps if s.get("seed") == seed} or {
+        steps = {int(s["step"]): s for s in view.steps if s.get("seed") == seed} or {
             int(s["step"]): s for s in view.steps
         }
-        now = state.view().step
-        st.session_state["run_step"] = now if now in own else praised(view, own)
-        choose: Any = st.selectbox if len(own) > 12 else st.segmented_control
-        more: dict[str, Any] = {} if len(own) > 12 else {"required": True, "wrap": True}
-        choose(
-            "After removing",
-            list(own),
-            key="run_step",
-            on_change=_step,
-            format_func=lambda k: f"{100 * own[k]['sparsity']:.0f} %" if k in own else str(k),
-            **more,
-        )
-    return own[st.session_state["run_step"] if st.session_state["run_step"] in own else max(own)]
+        number = state.view().step
+        st.session_state["run_step"] = number if number in steps else praised(view, steps)
+        options: dict[str, Any] = {
+            "key": "run_step",
+            "on_change": _step,
+            "format_func": lambda k: f"{100 * steps[k]['sparsity']:.0f} %" if k in steps else str(k),
+        }
+        if len(steps) > 12:
+            st.selectbox("After removing", list(steps), **options)
+        else:
+            st.segmented_control("After removing", list(steps), required=True, wrap=True, **options)
+    return steps[st.session_state["run_step"] if st.session_state["run_step"] in steps else max(steps)]
 
 
-def praised(view: RunView, own: Mapping[int, Step]) -> int:
+def praised(view: RunView, steps: Mapping[int, Step]) -> int:
     """The step that the run's sentence praises; the last one where it praises none."""
     share = can_go(view.steps, next(iter(view.steps[-1]["metrics"])), state.view().margin)
-    return next((k for k, s in own.items() if round(s["sparsity"], 9) == share), max(own))
+    return next((k for k, s in steps.items() if round(s["sparsity"], 9) == share), max(steps))
 
 
 def _step() -> None:
@@ -512,7 +484,8 @@ def kept_model(view: RunView, step: Step) -> str:
 
 def _ways_on(view: RunView, step: Step) -> None:
     """Buttons to the Mask lab: with the step's own model if it was kept, and with the step's mask on θ*."""
-    mended = baselines.retrains(view.record.spec) or step.get("repair_error") is not None
+    retrained = baselines.retrains(view.record.spec)
+    changed = retrained or step.get("repair_error") is not None
     folder = kept_model(view, step)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if folder:
@@ -524,16 +497,16 @@ def _ways_on(view: RunView, step: Step) -> None:
                 args=(view.record.spec, "", folder),
             )
         st.button(
-            "Try its mask on θ* in the Mask lab" if mended else "Open its mask in the Mask lab",
+            "Try its mask on θ* in the Mask lab" if changed else "Open its mask in the Mask lab",
             key="run_open",
             icon=":material/grid_on:",
             on_click=_open,
             args=(view.record.spec, step["mask"]),
         )
-        if mended:
-            why = "retrained" if baselines.retrains(view.record.spec) else "repaired"
-            lost = "" if folder or why == "repaired" else " This step's own model was not kept."
-            st.caption(f"θ* under this mask is not the {why} model, so the Mask lab shows other numbers.{lost}")
+        if changed:
+            how = "retrained" if retrained else "repaired"
+            lost = " This step's own model was not kept." if retrained and not folder else ""
+            st.caption(f"θ* under this mask is not the {how} model, so the Mask lab shows other numbers.{lost}")
 
 
 def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
@@ -546,6 +519,6 @@ def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
             look_at(spec)
             present = loaders.shape(state.view()).present
             state.set_mask(HeadMask.from_hex(mask, present.num_layers, present.num_heads))
-        st.session_state["run_go"] = True
-    except UserError as wrong:
-        state.notify(wrong)
+        kept.open_page("masklab")
+    except UserError as error:
+        state.notify(error)
