@@ -16,7 +16,8 @@ def draw() -> None:
     chosen = head.pick(clf.present)
     left, right = st.columns([3, 9], gap="medium")
     with left:
-        head.chooser(clf.present, chosen, scoring.known(view), view.score)
+        scores = scoring.scores(view)
+        head.chooser(clf.present, chosen, None if scores is None else scores.values, view.score)
         shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)
         if frame.controls():
             head.controls(clf, shown)

@@ -37,10 +37,10 @@ with left:
     elif several and ready:
         scores.grids(ready, shape, view)
     else:
-        scores.one("heads_first", main, second, scores.title_of(main, view.score), shape, view)
+        scores.score_grid("heads_first", main, second, scores.title_of(main, view.score), shape, view)
 if right is not None:
     with right:
-        scores.one("heads_beside", second, main, scores.title_of(second, view.beside or COST), shape, view)
+        scores.score_grid("heads_beside", second, main, scores.title_of(second, view.beside or COST), shape, view)
         working = st.container()
 with top:
     if main is None and second is not None and second.score in scoring.LOSSES:
@@ -54,7 +54,7 @@ with top:
         carried, growing = abilities.carried(view), scores.growing(view)
         show.finding(orders.sentence(main, second, shape.rows, carried, growing, scores.hint(view, shape)))
     else:
-        show.finding(scores.finding(main, main.values, view, shape))
+        show.finding(scores.finding(main, view, shape))
 frame.part(frame.HEAD, lambda: scores.card(ready, second, shape, view), "head")
 if ready:
     for name, table in measured.items():

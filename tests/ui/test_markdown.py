@@ -192,12 +192,12 @@ WRAPPERS = {
 LOOKED_AT = {
     "pages/analyses.py": {"f'pages/{analysis.page}.py'"},  # a file of ours
     "extras/distillation/pages/distil.py": {"_place_name"},  # layers of a model
-    "pages/runs/listing.py": {"[_caption(r) for r in few]", "sentence"},  # states and numbers; escaped by _doing
+    "pages/runs/listing.py": {"[_caption(r) for r in shown]", "sentence"},  # states and numbers; escaped by _doing
     "pages/masklab/cost.py": {"hint"},  # written by the two callers, whose names of heads are numbers
     "shell/frame.py": {"_page(name)"},  # a page, no text
     "pages/compare/answers.py": {"label"},
     "pages/scores.py": {"table"},  # not Streamlit's status
-    "parts/pair.py": {"bars(clf.labels, full, now)"},  # escapes the labels
+    "parts/pair.py": {"bars(clf.labels, full, masked)"},  # escapes the labels
     "parts/result_bar.py": {'f"""<div class="result" role="status" aria-live="polite">{\'\'.join(parts)}</div>"""'},
     "shell/show.py": {"formula"},  # LaTeX of the catalogues
     "shell/controls.py": {"value"},  # a number

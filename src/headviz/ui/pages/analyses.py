@@ -71,11 +71,11 @@ def _parts(view: table.View) -> None:
 
 def _grid(grid: Grid, rows: Sequence[str]) -> None:
     stem = grid.key.removesuffix("_grid")
-    lost = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.losses else None
+    scale = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.losses else None
     look = Look(
         name=grid.name,
-        scale=lost,
-        blank_zeros=lost is not None,
+        scale=scale,
+        blank_zeros=grid.losses,
         numbers=state.view().numbers,
         width=34,
         digits=1,
@@ -97,19 +97,15 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
     show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note")
 
 
-def _table(table: Table, names: Sequence[str]) -> None:
-    more: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if table.masks else {}
-    more["height"] = table.height or "content"
-    event = show.table(table, names, **more)
-    if table.masks:
-        _open_mask(event, table)
-
-
-def _open_mask(event: Any, table: Table) -> None:
-    """The chosen row's mask, in the Mask lab."""
-    memory = f"{table.key.removesuffix('_table')}_opened"
-    row = show.chosen_row(event, memory, tuple(m.hex if m else "" for m in table.masks))
-    if row is not None and isinstance(mask := table.masks[row], HeadMask):
+def _table(part: Table, rows: Sequence[str]) -> None:
+    """A table. Where its rows have masks, a chosen row's mask is opened in the Mask lab."""
+    options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if part.masks else {}
+    event = show.table(part, rows, height=part.height or "content", **options)
+    if not part.masks:
+        return
+    memory = f"{part.key.removesuffix('_table')}_opened"
+    row = show.chosen_row(event, memory, tuple(m.hex if m else "" for m in part.masks))
+    if row is not None and (mask := part.masks[row]) is not None:
         state.set_mask(mask)
         st.switch_page("pages/masklab.py")
 
@@ -130,8 +126,8 @@ def _take_lines() -> None:
 
 def shown_lines(names: Sequence[str], score: str, chosen: str) -> list[str]:
     """The lines to draw: the chosen ones, else the usual ones and the oracle, which is last and not drawn alone."""
-    wanted = chosen.split(",") if chosen else [score, *USUAL]
-    shown = [n for n in names if n in wanted or (not chosen and n == names[-1])]
+    drawn = chosen.split(",") if chosen else [score, *USUAL]
+    shown = [n for n in names if n in drawn or (not chosen and n == names[-1])]
     return shown if (chosen and shown) or len(shown) > 1 else list(names)
 
 
@@ -142,21 +138,21 @@ def published(name: str, task: str) -> None:
         return
     with st.expander("Published figures", icon=":material/menu_book:"):
         st.caption("Measured on another model and other data: compare the pattern, not the numbers.")
-        for i, table in enumerate(tables):
-            st.markdown(f"**{plain(table.title)}**")
-            if warning := other_points(table.metric, task):
+        for i, printed in enumerate(tables):
+            st.markdown(f"**{plain(printed.title)}**")
+            if warning := other_points(printed.metric, task):
                 st.warning(plain(warning), icon=":material/straighten:")
             key = f"published_{name.replace('-', '_')}_{i}"
-            show.table(Table(key, table.header, table.rows, f"As printed: {table.about}."))
+            show.table(Table(key, printed.header, printed.rows, f"As printed: {printed.about}."))
 
 
 def other_points(metric: str, task: str) -> str:
     """A warning where a table's points are of another metric than the task's."""
-    ours = TASKS[task].primary_metric if task in TASKS else ""
-    if not metric or not ours or metric == ours:
+    primary = TASKS[task].primary_metric if task in TASKS else ""
+    if not metric or not primary or metric == primary:
         return ""
-    theirs, mine = (name.upper() if name == "bleu" else name for name in (metric, ours))
-    return f"These are points of {theirs}; here {mine} is measured. The two cannot be compared point by point."
+    published, measured = (name.upper() if name == "bleu" else name for name in (metric, primary))
+    return f"These are points of {published}; here {measured} is measured. The two cannot be compared point by point."
 
 
 SAMPLES = 500  # training examples to choose heads and to score on
@@ -175,28 +171,28 @@ def offered(answer: Answer) -> tuple[list[str], list[str]]:
 
 def choose(names: Sequence[str]) -> str:
     """The analysis to show: a group, and one of the group."""
-    wanted = state.view().analysis
-    groups = [group for group in GROUPS if any(ANALYSES[name].group == group for name in names)]
-    st.session_state["analysis_group"] = ANALYSES[wanted if wanted in names else names[0]].group
+    groups = {name: ANALYSES[name].group for name in names}
+    current = state.view().analysis
+    group = groups[current if current in groups else names[0]]
+    st.session_state["analysis_group"] = group
 
-    def turned() -> None:
-        group = st.session_state["analysis_group"]
-        state.update(analysis=next(name for name in names if ANALYSES[name].group == group))
+    def open_group() -> None:
+        chosen = st.session_state["analysis_group"]
+        state.update(analysis=next(name for name in names if groups[name] == chosen))
 
     st.segmented_control(
         "Analyses",
-        groups,
+        [group for group in GROUPS if group in groups.values()],
         key="analysis_group",
         required=True,
         format_func=plain,
         label_visibility="collapsed",
-        on_change=turned,
+        on_change=open_group,
     )
-    own = [name for name in names if ANALYSES[name].group == ANALYSES[wanted if wanted in names else names[0]].group]
     chosen: str = state.switch(
         "analysis",
         "Analysis",
-        own,
+        [name for name in names if groups[name] == group],
         notice=True,
         format_func=lambda name: ANALYSES[name].title,
         label_visibility="collapsed",
@@ -213,7 +209,7 @@ class FromPage:
     data: Dataset
     view: View
     chosen: HeadMask  # the Mask lab's
-    known: dict[str, Any]  # score tables that exist
+    scores: dict[str, Any]  # tables that exist
     orders: list[str]  # scores to prune by; the best of the user's grades, whom a thread does not know
     stand_in: StandIn  # in the place of heads
     progress: jobs.Progress | None = None
@@ -226,9 +222,9 @@ class FromPage:
 
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
         """With the view's choice in the place of heads."""
-        own: Any = clf or self.clf
-        now = self.stand_in if self.analysis.over_draws else replace(self.stand_in, draws=1)
-        return loaders.evaluator(own, data, (now, self.view), progress=self.progress, cancel=self.cancel)
+        model: Any = clf or self.clf
+        stand_in = self.stand_in if self.analysis.over_draws else replace(self.stand_in, draws=1)
+        return loaders.evaluator(model, data, (stand_in, self.view), progress=self.progress, cancel=self.cancel)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
         train = loaders.train(self.view)
@@ -242,25 +238,30 @@ class FromPage:
         return self.chosen if self.analysis.takes_mask_away and self.chosen.off else None
 
     def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
-        if clf is self.clf and name in self.known:
-            return self.known[name]
+        if clf is self.clf and name in self.scores:
+            return self.scores[name]
         return headviz.score_heads(clf, data, name, cancel=self.cancel).values
 
-    def load(self, place: Any, **how: Any) -> Classifier:
-        classifier: Classifier = headviz.load(place, device=self.view.device, **how)
+    def load(self, place: Any, **options: Any) -> Classifier:
+        classifier: Classifier = headviz.load(place, device=self.view.device, **options)
         return classifier
 
     def option(self, name: str) -> Any:
         if name in (values := options(self.view, self.analysis, self.clf.max_length, self.orders)):
             return values[name]
-        return next(wanted.default for wanted in self.analysis.options if wanted.name == name)
+        return next(option.default for option in self.analysis.options if option.name == name)
 
 
 def options(view: View, analysis: Analysis, longest: int, orders: Sequence[str]) -> dict[str, Any]:
     """The page's own values of options; they are also the command's flags."""
-    options: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
-    options["margin"] = view.margin
-    options["length"] = min(LENGTH, longest)
+    options: dict[str, Any] = {
+        "samples": SAMPLES,
+        "seed": view.seed,
+        "select": view.select,
+        "seconds": SECONDS,
+        "margin": view.margin,
+        "length": min(LENGTH, longest),
+    }
     if analysis.name != GRADE:  # which names all scores itself
         options["scores"] = ",".join(dict.fromkeys([*orders, ORACLE]))
     if analysis.asks("checkpoints"):
@@ -268,9 +269,9 @@ def options(view: View, analysis: Analysis, longest: int, orders: Sequence[str])
     return {name: value for name, value in options.items() if analysis.asks(name)}
 
 
-def orders(view: View, known: Sequence[str]) -> list[str]:
+def orders(view: View, measured: Sequence[str]) -> list[str]:
     """Scores to prune by: those that have tables, else the one that a run would take."""
-    return list(known) or [scoring.removing(view)]
+    return list(measured) or [scoring.removing(view)]
 
 
 def checkpoints(view: View) -> str:
@@ -341,29 +342,31 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
 
 
 def _request(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> FromPage:
-    known = scoring.all_known(view, clf.present)
-    stand_in = measure.stand_in() if analysis.evaluates else StandIn()
-    mask = state.mask(clf.present)
-    return FromPage(analysis, clf, data, view, mask, known, orders(view, list(known)), stand_in)
+    scores = scoring.all_known(view, clf.present)
+    stand_in, mask = _stand_in(analysis), state.mask(clf.present)
+    return FromPage(analysis, clf, data, view, mask, scores, orders(view, list(scores)), stand_in)
+
+
+def _stand_in(analysis: Analysis) -> StandIn:
+    return measure.stand_in() if analysis.evaluates else StandIn()
 
 
 def computed(name: str, clf: Classifier, data: Dataset) -> Any:
     """The result of an analysis that another page asks for; None while its progress is shown."""
-    request = _request(ANALYSES[name], clf, data, state.view())
-    return _needed(request, _key(request))
+    return _needed(_request(ANALYSES[name], clf, data, state.view()))
 
 
 def _key(request: FromPage) -> tuple[Any, ...]:
     """What the result depends on."""
     analysis, view = request.analysis, request.view
-    depends = (
+    options = (
         view.select if analysis.asks("select") else "",
         view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
         *((view.margin,) if analysis.asks("margin") else ()),
         *(() if request.stand_in.kind == ZERO else (request.stand_in,)),
     )
-    return key_of(request.clf, request.data, "analysis", analysis.name, *depends)
+    return key_of(request.clf, request.data, "analysis", analysis.name, *options)
 
 
 def _result(analysis: Analysis, request: FromPage) -> Any:
@@ -371,30 +374,30 @@ def _result(analysis: Analysis, request: FromPage) -> Any:
     view, key = request.view, _key(request)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
         usual = view.select == "other" and view.margin == MARGIN and not view.base and request.stand_in.kind == ZERO
-        made = recorded.analysis(analysis.name, request.clf, request.data, view.on_demo) if usual else None
-        if made is not None and not view.present:
+        recording = recorded.analysis(analysis.name, request.clf, request.data, view.on_demo) if usual else None
+        if recording is None:
+            _run_button(analysis, key, "Run")
+            return None
+        if not view.present:
             with st.container(horizontal=True, gap="small", vertical_alignment="center"):
                 st.badge("recorded", icon=":material/history:", color="gray")
-                st.caption(plain(made.sentence), width="content")
+                st.caption(plain(recording.sentence), width="content")
                 _run_button(analysis, key, "Run it here")
-            st.code(made.command, language=None, wrap_lines=True)
-        elif made is None:
-            _run_button(analysis, key, "Run")
-        return None if made is None else made.result
-
-    return _needed(request, key)
+            st.code(recording.command, language=None, wrap_lines=True)
+        return recording.result
+    return _needed(request)
 
 
-def _needed(request: FromPage, key: tuple[Any, ...]) -> Any:
+def _needed(request: FromPage) -> Any:
     """The result of the job, which other pages learn of; None while its progress is shown."""
     remember = _remembers(request.analysis.tells, kept.user())
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-        made = request.analysis.run(replace(request, progress=progress, cancel=cancel))
-        remember(request.view, made)  # also where nobody looks when it ends
-        return made
+        result = request.analysis.run(replace(request, progress=progress, cancel=cancel))
+        remember(request.view, result)  # also where nobody looks when it ends
+        return result
 
-    result = jobs.need(key, request.analysis.title, work)
+    result = jobs.need(_key(request), request.analysis.title, work)
     if result is not None:
         remember(request.view, result)
     return result
@@ -435,9 +438,9 @@ def elsewhere(names: Sequence[str]) -> None:
 def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str, str]:
     """The library's call and the command that give the same result."""
     analysis, mask = ANALYSES[name], state.mask(present)
-    known = orders(view, list(scoring.all_known(view, present)))
+    scores = orders(view, list(scoring.all_known(view, present)))
     try:
-        values = options(view, analysis, longest, known)
+        values = options(view, analysis, longest, scores)
     except UserError:
         values = {"checkpoints": "DIR"}
     lines = () if analysis.recipe is None else tuple(_lines(view, analysis, mask, values))
@@ -473,10 +476,6 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str,
         yield recipes.mask_of(mask)
     yield code
     yield "print(result.to_json())"
-
-
-def _stand_in(analysis: Analysis) -> StandIn:
-    return measure.stand_in() if analysis.evaluates else StandIn()
 
 
 def _command(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str, Any]) -> str:

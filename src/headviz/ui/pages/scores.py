@@ -15,7 +15,7 @@ from ...display import numbers
 from ...display.figures import bars
 from ...display.figures.style import scale_for
 from ...display.recipes import Code, call, command
-from ...display.table import REPORT, Picture, Table
+from ...display.table import REPORT, Picture
 from ...heads import HeadId, HeadScores, head_name
 from ...scores.catalogue import SCORES, correlates
 from ...tasks.catalogue import get_task
@@ -37,23 +37,20 @@ UNCUT = "Published for texts of at most 200 tokens; longer ones are not cut here
 
 def bands(shown: Mapping[str, np.ndarray]) -> None:
     """The share of heads in bands of correlation."""
-    models = {k: v for k, v in shown.items() if k != "difference"}
+    models = {TITLES[name]: values for name, values in shown.items() if name != "difference"}
     names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
-    rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
+    rows = [(title, [in_band(values, *band) for band in BANDS]) for title, values in models.items()]
+    sentences = [
+        bands_sentence(values) if len(models) == 1 else f"{title}: {bands_sentence(values)}"
+        for title, values in models.items()
+    ]
     show.figure(
         bars.bands(rows, names),
         "bands",
-        f"{bands_sentences({TITLES[k]: v for k, v in models.items()})} {UNCUT}",
+        f"{' '.join(sentences)} {UNCUT}",
         source="Share of heads per band of correlation, “Integrated Gradients for Structured Pruning on BERT”, §6.5.2.",
     )
     analyses.published("correlation", state.view().task)
-
-
-def bands_sentences(models: Mapping[str, np.ndarray]) -> str:
-    """What the bars show; where there are several models, one sentence for each, by name."""
-    if len(models) == 1:
-        return bands_sentence(*models.values())
-    return " ".join(f"{name}: {bands_sentence(values)}" for name, values in models.items())
 
 
 def bands_sentence(values: np.ndarray) -> str:
@@ -72,10 +69,10 @@ def bands_sentence(values: np.ndarray) -> str:
 
 def in_band(values: np.ndarray, low: float, high: float) -> float:
     """The share of measured heads with low ≤ value < high; 1 belongs to the last band."""
-    known = values[np.isfinite(values)]
-    if known.size == 0:
+    measured = values[np.isfinite(values)]
+    if measured.size == 0:
         return float("nan")
-    return float(((known >= low) & ((known < high) | ((high >= 1.0) & (known <= high)))).mean())
+    return float(((measured >= low) & ((measured < high) | ((high >= 1.0) & (measured <= high)))).mean())
 
 
 # ---- which score is right
@@ -89,11 +86,11 @@ def board(view: View) -> None:
         clf, data = loaders.classifier(view), loaders.dataset(view)
         loaders.check(clf, data)
         analyses.computed(analyses.GRADE, clf, data)
-    own = own_grades(view.source)
-    recorded = grades.recorded() if own is None and view.on_demo else None
-    if own is not None:
-        _board(own, f"Measured here on {own.data}, {own.n:,} examples.")
+    graded = own_grades(view.source)
+    if graded is not None:
+        _board(graded, f"Measured here on {graded.data}, {graded.n:,} examples.")
         return
+    recorded = grades.recorded() if view.on_demo else None
     if recorded is not None:
         _board(recorded.grades, recorded.about)
     else:
@@ -119,11 +116,11 @@ def _ask_grades() -> None:
 def _board(graded: grades.Grades, about: str) -> None:
     shown = grades.view(graded)
     show.finding(shown.finding)
-    for shown_part in shown.parts:
-        if isinstance(shown_part, Picture):
-            show.figure(shown_part.draw(), shown_part.key, shown_part.caption, source=shown_part.source)
-        elif isinstance(shown_part, Table):
-            show.table(shown_part)
+    for part in shown.parts:
+        if isinstance(part, Picture):
+            show.figure(part.draw(), part.key, part.caption, source=part.source)
+        else:
+            show.table(part)
     st.caption(plain(about))
 
 
@@ -180,8 +177,8 @@ def choose_second(view: View, shape: Shape) -> None:
 
 def tables(view: View) -> dict[str, HeadScores | None]:
     """The tables that this view shows; None for one that has not been computed. Progress is shown on the page."""
-    both = view.weights == "difference"
-    return {name: table(view, name) for name in (("pre-trained", "fine-tuned") if both else (view.weights,))}
+    names = ("pre-trained", "fine-tuned") if view.weights == "difference" else (view.weights,)
+    return {name: table(view, name) for name in names}
 
 
 def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
@@ -193,11 +190,11 @@ def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
         return scoring.compute(view, weights)
     if not state.view().present:
         enough = scores is not None and (not scores.samples or scores.samples >= view.samples)
-        label = "Compute" if scores is None else "Refine"
-        which = "scores" if view.weights == "fine-tuned" else f"{weights} scores"
+        verb = "Compute" if scores is None else "Refine"
+        noun = "scores" if view.weights == "fine-tuned" else f"{weights} scores"
         if not enough:
             st.button(
-                plain(f"{label} {which}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
+                plain(f"{verb} {noun}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
                 key=f"compute_{weights}_{view.score}",
                 icon=":material/play_arrow:",
                 type="primary" if scores is None else "secondary",
@@ -216,9 +213,9 @@ def growing(view: View) -> bool:
 def second_table(view: View) -> HeadScores | None:
     """The table of the second score. Costs in loss need no click where those in points were measured: they are read
     from the same answers."""
-    second, points = replace(view, score=view.beside), scoring.scores(view, COST)
-    known = points is not None and points.samples >= view.samples and not scoring.is_shipped(points, view)
-    if known and view.beside == IN_LOSS and not view.present:
+    second, costs = replace(view, score=view.beside), scoring.scores(view, COST)
+    measured = costs is not None and costs.samples >= view.samples and not scoring.is_shipped(costs, view)
+    if measured and view.beside == IN_LOSS and not view.present:
         return scoring.compute(second)
     return table(second)
 
@@ -233,23 +230,23 @@ def _asked() -> tuple[Any, ...]:
     return st.session_state.get("score_asked", ())
 
 
-def status(scores: HeadScores, view: View, name: str = "") -> None:
-    """On how many examples the table is measured; folded, how precise it is. ``name`` says which of two tables."""
+def status(scores: HeadScores, view: View, name: str) -> None:
+    """On how many examples the table is measured; folded, how precise it is. ``name``: which of two tables."""
     sentence = measured_on(scores, view)
-    parts = []
+    details = []
     if scores.stability == scores.stability:
         share = f"{100 * scores.stability:.0f} %"
-        parts.append(
+        details.append(
             f"Another sample of this size would agree on {share} of the fifth of heads with the lowest scores."
         )
     error = scores.settings.get("integration_error")
     if error is not None:
-        more = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
-        parts.append(f"Mean integration error {100 * error:.1f} %: {order_kept(error)}{more}.")
-    shown = SCORES[scores.score]
+        hint = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
+        details.append(f"Mean integration error {100 * error:.1f} %: {order_kept(error)}{hint}.")
+    score = SCORES[scores.score]
     measured = f"{name}: {sentence}" if name else sentence[0].upper() + sentence[1:]
-    about = "  ·  ".join([f"{scores.score}: {shown.meaning} {measured}", *scores.notes])
-    show.note(about, formula=shown.tex, source=shown.source, more=parts, key=f"heads_{name.lower()}")
+    about = "  ·  ".join([f"{scores.score}: {score.meaning} {measured}", *scores.notes])
+    show.note(about, formula=score.tex, source=score.source, more=details, key=f"heads_{name.lower()}")
 
 
 def measured_on(scores: HeadScores, view: View) -> str:
@@ -270,14 +267,16 @@ def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     tips = {name: orders.tips_of_one(table, name) for name, table in ready.items()}
     if "difference" in ready:
         tips["difference"] = orders.change_tips(ready["pre-trained"], ready["fine-tuned"])
-    everything = [float(v) for table in ready.values() for v in table.values.ravel()]
-    scale = scale_for(everything, signed=correlates(view.score) or None)
+    values = [float(v) for table in ready.values() for v in table.values.ravel()]
+    scale = scale_for(values, signed=correlates(view.score) or None)
     for box, (name, table) in zip(st.columns(len(ready), gap="small"), ready.items(), strict=True):
         with box:
             grid(f"heads_{name}", table, tips[name], Look(title=TITLES[name], scale=scale, width=24), shape, view)
 
 
-def one(key: str, scores: HeadScores | None, other: HeadScores | None, title: str, shape: Shape, view: View) -> None:
+def score_grid(
+    key: str, scores: HeadScores | None, other: HeadScores | None, title: str, shape: Shape, view: View
+) -> None:
     """One of the two grids. Its tooltips name the other's value too. Without a table heads can still be chosen."""
     costs = scores is not None and scores.score == COST
     tips = {} if scores is None else scoring.tip_tables(scores)
@@ -313,15 +312,15 @@ def grid(key: str, scores: HeadScores | None, tips: Any, look: Look, shape: Shap
     )
 
 
-def title_of(scores: HeadScores | None, wanted: str) -> str:
+def title_of(scores: HeadScores | None, score: str) -> str:
     """What a grid's colours mean, above it."""
-    if wanted == COST and scores is not None and scores.score != COST:
+    if score == COST and scores is not None and scores.score != COST:
         return f"Cost, estimated by {scores.score} until it is measured"
-    if wanted == COST:
+    if score == COST:
         return "Cost: what is lost without the head"
-    if correlates(wanted):
+    if correlates(score):
         return "Agreement: does it contribute where it looks?"
-    return SCORES[wanted].title
+    return SCORES[score].title
 
 
 def hint(view: View, shape: Shape) -> str:
@@ -331,28 +330,24 @@ def hint(view: View, shape: Shape) -> str:
     return f"The loss may move before an answer does: choose {IN_LOSS} for the second grid."
 
 
-def finding(scores: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
+def finding(scores: HeadScores, view: View, shape: Shape) -> str:
     """The page's first sentence: what the grid shows."""
-    known = values[np.isfinite(values)]
-    if known.size == 0:
-        return "No head has a value yet."
-    ranked = scores.ranked()
-    if not ranked:
+    values, ranked = scores.values[np.isfinite(scores.values)], scores.ranked()
+    if values.size == 0 or not ranked:
         return "No head has a value yet."
     best, last = (
         f"{head_name(h, shape.rows)} ({numbers.signed(float(scores.values[h]))})" for h in (ranked[0], ranked[-1])
     )
-    if known.min() == known.max():
-        return f"Every head has the same {view.score}: {numbers.signed(float(known[0]))}."
+    if values.min() == values.max():
+        return f"Every head has the same {view.score}: {numbers.signed(float(values[0]))}."
     if not correlates(view.score):
         return f"Highest {view.score}: {best}; lowest: {last}."
-    if known.max() < 0:
+    if values.max() < 0:
         return f"Every head contributes least where it looks most. Highest is {best}, lowest {last}."
-    weak = 100 * float((np.abs(known) < WEAK).mean())
-    how = "rarely" if weak >= 80 else "often does not" if weak >= 50 else "often"
-    tells = "tell" if how == "often does not" else "tells"
+    weak = 100 * float((np.abs(values) < WEAK).mean())
+    tells = "rarely tells" if weak >= 80 else "often does not tell" if weak >= 50 else "often tells"
     return (
-        f"Where a head looks {how} {tells} what it contributes ({weak:.0f} % of the heads between −{WEAK} and {WEAK}). "
+        f"Where a head looks {tells} what it contributes ({weak:.0f} % of the heads between −{WEAK} and {WEAK}). "
         f"Highest is {best}, lowest {last}."
     )
 
@@ -450,11 +445,11 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
 
 def _ranking(scores: HeadScores, shape: Shape, caption: str) -> None:
     """All heads, the highest first, with their intervals if they have any."""
-    made = scoring.ranking_table("ranking", scores, caption)
+    ranking = scoring.ranking_table("ranking", scores, caption)
     names = {h: head_name(h, shape.rows) for h in scores.ranked()}
-    rows = [[names.get(cell, cell) if isinstance(cell, HeadId) else cell for cell in row] for row in made.rows]
-    made = replace(made, rows=rows)
-    show.report("table", (made.titles(REPORT), made.texts(REPORT)), caption)
+    rows = [[names.get(cell, cell) if isinstance(cell, HeadId) else cell for cell in row] for row in ranking.rows]
+    ranking = replace(ranking, rows=rows)
+    show.report("table", (ranking.titles(REPORT), ranking.texts(REPORT)), caption)
     frame.clickable(
         lambda: rank_list(
             "ranking",
@@ -467,4 +462,4 @@ def _ranking(scores: HeadScores, shape: Shape, caption: str) -> None:
             interval=scoring.interval,
         )
     )
-    show.downloads(made, scores.to_dict())
+    show.downloads(ranking, scores.to_dict())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
 
 
-def known(view: View) -> bool:
-    """Whether the view shows the demo and its own data."""
-    return view.on_demo
-
-
 @dataclass(frozen=True, eq=False)
 class Ability:
     """What a kind of examples tests: the heads that carry it, the costliest first, and what it loses without them."""
@@ -45,6 +40,7 @@ class Ability:
     costs: np.ndarray  # [L, H] answers of 100 about it that are lost without each head alone
 
 
+T = TypeVar("T")
 MOST = 256  # models and data whose abilities are remembered
 _measured: dict[tuple[object, ...], dict[str, Ability]] = {}
 _looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
@@ -52,19 +48,20 @@ _looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
 
 def listed(view: View) -> dict[str, Ability]:
     """The abilities of the view's model by name. Empty where it was not measured which heads carry them."""
-    return _of_demo() if known(view) else _measured.get(view.source, {})
+    return _of_demo() if view.on_demo else _measured.get(view.source, {})
 
 
 @cache
 def _of_demo() -> dict[str, Ability]:
-    figures, out = card_figures()["heads"], {}
+    figures, abilities = card_figures()["heads"], {}
     last = max(map(HeadId.parse, figures["cost"]))
     for row in figures["sets"]:
         name, costs = row["phenomenon"], np.full((last.layer + 1, last.head + 1), np.nan)
         for head, lost in figures["cost"].items():
             costs[HeadId.parse(head)] = 100 * lost[name]
-        out[name] = Ability(name, [*map(HeadId.parse, row["heads"])], 100 * row["cost"], 100 * row["mean_other"], costs)
-    return out
+        heads = [*map(HeadId.parse, row["heads"])]
+        abilities[name] = Ability(name, heads, 100 * row["cost"], 100 * row["mean_other"], costs)
+    return abilities
 
 
 def carried(view: View) -> dict[HeadId, str]:
@@ -73,7 +70,7 @@ def carried(view: View) -> dict[HeadId, str]:
     for ability in listed(view).values():
         for head in ability.heads:
             by_head.setdefault(head, []).append(ability.name)
-    for head in map(HeadId.parse, card_figures()["heads"]["shared"] if known(view) else ()):
+    for head in map(HeadId.parse, card_figures()["heads"]["shared"] if view.on_demo else ()):
         by_head.setdefault(head, []).append("several abilities")
     return {head: _words(names) for head, names in by_head.items()}
 
@@ -88,15 +85,19 @@ def remember(view: View, result: BySlice) -> None:
     A head carries the kinds that clearly lose without it, if it is the costliest head of that kind or costs at least
     half as much as the costliest.
     """
-    kept, scale = {}, result.subject.scale
-    for one, values, certain in zip(result.slices, result.values, result.significant(), strict=True):
-        carry = np.argwhere(certain & (values > 0) & (2 * values >= one.cost)).tolist()
-        heads = sorted((HeadId(*at) for at in carry), key=lambda head: -float(values[head]))
+    abilities, scale = {}, result.subject.scale
+    for kind, values, significant in zip(result.slices, result.values, result.significant(), strict=True):
+        carry = np.argwhere(significant & (values > 0) & (2 * values >= kind.cost)).tolist()
+        heads = sorted((HeadId(*place) for place in carry), key=lambda head: -float(values[head]))
         if heads:
-            kept[one.name] = Ability(one.name, heads, scale * float(one.cost), None, scale * values)
-    if len(_measured) >= MOST:
-        _measured.clear()
-    _measured[view.source] = kept
+            abilities[kind.name] = Ability(kind.name, heads, scale * float(kind.cost), None, scale * values)
+    _keep(_measured, view, abilities)
+
+
+def _keep(results: dict[tuple[object, ...], T], view: View, result: T) -> None:
+    if len(results) >= MOST:
+        results.clear()
+    results[view.source] = result
 
 
 def turning(
@@ -105,11 +106,12 @@ def turning(
     """Which of these are answered right and, without the heads, wrong. Those where the model is surest of the wrong
     answer come first, then the shortest; and one of each label before others."""
     batch = clf.collate(clf.encode([*texts], None if pairs is None else [*pairs]))
-    full, now = (clf.answer.values(clf.logits(batch, m).cpu().numpy()) for m in (None, clf.full_mask.without(heads)))
+    masks = (None, clf.full_mask.without(heads))
+    full, masked = (clf.answer.values(clf.logits(batch, mask).cpu().numpy()) for mask in masks)
     right = [clf.labels.index(label) for label in gold]
-    turned = np.flatnonzero((full.argmax(-1) == right) & (now.argmax(-1) != right)).tolist()
+    turned = np.flatnonzero((full.argmax(-1) == right) & (masked.argmax(-1) != right)).tolist()
     length = [len(text) + len(pair) for text, pair in zip(texts, pairs or [""] * len(texts), strict=True)]
-    turned.sort(key=lambda i: (-round(float(now[i].max()), 1), length[i]))
+    turned.sort(key=lambda i: (-round(float(masked[i].max()), 1), length[i]))
     firsts: dict[str, int] = {}
     for i in turned:
         firsts.setdefault(gold[i], i)
@@ -124,9 +126,7 @@ def remember_looks(view: View, result: Any) -> None:
 
     Its ``first()`` has the first role of each head.
     """
-    if len(_looks) >= MOST:
-        _looks.clear()
-    _looks[view.source] = {head: _role(role.name, role.share) for head, role in result.first().items()}
+    _keep(_looks, view, {head: _role(role.name, role.share) for head, role in result.first().items()})
 
 
 # by ``Analysis.tells``
@@ -140,38 +140,33 @@ def _role(name: str, share: float) -> str:
 def looks(view: View) -> dict[HeadId, str]:
     """What each head looks at more than by chance, with its share of attention: as measured here, or as recorded for
     the demo. Empty where it was not measured."""
-    looks_of = _looks.get(view.source)
-    return _recorded() if looks_of is None and known(view) else looks_of or {}
-
-
-def _recorded() -> dict[HeadId, str]:
-    return {HeadId.parse(head): _role(*role) for head, role in recorded.role_names().items()}
+    if view.on_demo and view.source not in _looks:
+        return {HeadId.parse(head): _role(*role) for head, role in recorded.role_names().items()}
+    return _looks.get(view.source, {})
 
 
 def tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
     """What each head carries and looks at, as lines of a grid's tooltips."""
-    heads = range(present.num_heads)
+    layers, heads = range(present.num_layers), range(present.num_heads)
     return {
-        name: [[of.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]
-        for name, of in (("carries", carried(view)), ("looks at", looks(view)))
-        if of
+        name: [[by_head.get(HeadId(i, j), "–") for j in heads] for i in layers]
+        for name, by_head in (("carries", carried(view)), ("looks at", looks(view)))
+        if by_head
     }
 
 
 def table(clf: Classifier, view: View) -> None:
     """Which heads carry which ability. Nothing for other models or data, where this is not known."""
-    if not known(view):
+    if not view.on_demo:
         return
-
     figures = card_figures()
     sets, accuracy = figures["heads"]["sets"], figures["accuracy"]["dev"]
-    chosen = [[HeadId.parse(head) for head in row["heads"]] for row in sets]
     st.subheader("What its heads do")
     show.finding(
         f"{sum(row['others_over_5'] == 0 for row in sets)} of {len(sets)} abilities need one or a few heads whose "
         "loss costs no other ability more than 5 points."
     )
-    made = Table.of(
+    rows = Table.of(
         "abilities",
         (
             Column("ability", value=itemgetter("phenomenon")),
@@ -185,7 +180,7 @@ def table(clf: Classifier, view: View) -> None:
         caption="Exact ablation, on dev examples that were not used to choose the heads.",
         hint="Choose a row to switch them off in the Mask lab.",
     )
-    event = show.table(made, height="content", on_select="rerun", selection_mode="single-row")
+    event = show.table(rows, height="content", on_select="rerun", selection_mode="single-row")
     if (row := show.chosen_row(event, "ability_opened")) is not None:
-        state.set_mask(clf.present.without(chosen[row]))
+        state.set_mask(clf.present.without([*map(HeadId.parse, sets[row]["heads"])]))
         st.switch_page("pages/masklab.py")

@@ -88,9 +88,8 @@ def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | 
     key = key_of(clf, data)
     if measured is not None:
         st.session_state["measured"] = (key, measured)
-        return measured
-    before = st.session_state.get("measured")
-    return before[1] if before and before[0] == key else None
+    key_before, result = st.session_state.get("measured", ((), None))
+    return result if key_before == key else None
 
 
 def precision(clf: Classifier) -> None:
@@ -121,8 +120,8 @@ def stand_in() -> StandIn:
     """The view's choice; one that cannot be read is zero, with a notice."""
     try:
         return StandIn.of(state.view().ablation)
-    except OptionError as wrong:
-        state.notify(wrong)
+    except OptionError as error:
+        state.notify(error)
         state.update(ablation=ZERO)
         return StandIn()
 
@@ -135,21 +134,21 @@ def place() -> tuple[StandIn, View]:
 def stand_in_of_model(mask: HeadMask) -> StandIn:
     """The choice on a page that explains single texts: zero without heads that are off, and for what hangs on the
     text, which is no part of a model. The page's head says so."""
-    now = stand_in()
-    return StandIn() if not mask.off or now.of_the_text else now
+    choice = stand_in()
+    return StandIn() if not mask.off or choice.of_the_text else choice
 
 
 def filled(clf: M) -> M | None:
     """The model with the choice in the place of heads that are off; None while it is measured."""
-    now, view = stand_in_of_model(state.mask(clf.present)), state.view()
-    if now.kind == ZERO:
+    choice, view = stand_in_of_model(state.mask(clf.present)), state.view()
+    if choice.kind == ZERO:
         return clf
     loaders.require_source(view)
     source = (view.task, *replace(view, limit=0).reading("train").items())
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> M:
-        return headviz.standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)
+        return headviz.standing_in(clf, choice, loaders.reference(view, choice), progress=progress, cancel=cancel)
 
-    key = (*loaders.identity(clf), str(clf.device), "reference", now, source)
+    key = (*loaders.identity(clf), str(clf.device), "reference", choice, source)
     model: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
     return model

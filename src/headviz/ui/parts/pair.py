@@ -21,59 +21,58 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier, Encoding
 
 
-def _encoded(clf: Classifier, shown: Text) -> list[Encoding]:
+def _encoded(clf: Classifier, text: Text) -> list[Encoding]:
     from ...attribution.conductance import encode
 
-    return encode(clf, [shown.text], None if shown.pair is None else [shown.pair])
+    return encode(clf, [text.text], None if text.pair is None else [text.pair])
 
 
-def answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> list[np.ndarray]:
+def answers(clf: Classifier, text: Text, masks: Sequence[HeadMask]) -> list[np.ndarray]:
     """What the model answers under each mask."""
-    batch = clf.collate(_encoded(clf, shown))
-    values: list[np.ndarray] = [clf.answer.values(clf.logits(batch, mask).cpu().numpy())[0] for mask in masks]
-    return values
+    batch = clf.collate(_encoded(clf, text))
+    return [clf.answer.values(clf.logits(batch, mask).cpu().numpy())[0] for mask in masks]
 
 
-def refusal(clf: Classifier, shown: Text) -> UserError | None:
+def refusal(clf: Classifier, text: Text) -> UserError | None:
     """Why the model has no answer to this text: half of a pair, say, or no word that it knows."""
     try:
-        _encoded(clf, shown)
-    except UserError as wrong:
-        return wrong
+        _encoded(clf, text)
+    except UserError as error:
+        return error
     return None
 
 
-def change(clf: Classifier, shown: Text) -> tuple[str, bool]:
+def change(clf: Classifier, text: Text) -> tuple[str, bool]:
     """The answer in a few words, with what it becomes without the heads that are off, and whether that is another."""
     mask = state.mask(clf.present)
-    elsewhere = clf.fill is None and measure.stand_in_of_model(mask).kind != ZERO
-    if not clf.answer.decides or elsewhere or refusal(clf, shown):
+    unfilled = clf.fill is None and measure.stand_in_of_model(mask).kind != ZERO
+    if not clf.answer.decides or unfilled or refusal(clf, text):
         return "", False
-    full, now = answers(clf, shown, [clf.full_mask, mask])
-    moved = from_to(clf.labels, full.tolist(), now.tolist())
+    full, masked = answers(clf, text, [clf.full_mask, mask])
+    words = from_to(clf.labels, full.tolist(), masked.tolist())
     if not mask.off:
-        return moved.partition(" → ")[0], False
-    return moved, full.argmax() != now.argmax() or moved.endswith("not sure")
+        return words.partition(" → ")[0], False
+    return words, full.argmax() != masked.argmax() or words.endswith("not sure")
 
 
-def section(clf: Classifier, shown: Text) -> None:
+def section(clf: Classifier, text: Text) -> None:
     """Both answers, class by class, under one sentence."""
     mask = state.mask(clf.present)
-    full, now = answers(clf, shown, [clf.full_mask, mask])
+    full, masked = answers(clf, text, [clf.full_mask, mask])
     names = heads_named([h for h in mask.off if h not in clf.present.off], loaders.rows_of(clf))
     best, unsure = int(full.argmax()), doubt(full.tolist())
-    alone = f"With all heads the answer is {clf.labels[best]} ({full[best]:.2f}{unsure and f', {unsure}'})."
-    show.finding(answer_change(clf.labels, names, full.tolist(), now.tolist()) if mask.off else alone)
-    st.html(bars(clf.labels, full, now))
+    unchanged = f"With all heads the answer is {clf.labels[best]} ({full[best]:.2f}{unsure and f', {unsure}'})."
+    show.finding(answer_change(clf.labels, names, full.tolist(), masked.tolist()) if mask.off else unchanged)
+    st.html(bars(clf.labels, full, masked))
 
 
-def bars(labels: Sequence[str], full: np.ndarray, now: np.ndarray) -> str:
+def bars(labels: Sequence[str], full: np.ndarray, masked: np.ndarray) -> str:
     """A row for each class: an outline for all heads, a filled bar without those that are off."""
     rows = "".join(
-        f'<div class="class" data-best="{i == int(now.argmax())}"><span class="name">{escape(label)}</span>'
+        f'<div class="class" data-best="{i == int(masked.argmax())}"><span class="name">{escape(label)}</span>'
         f'<span class="bar all" style="width: {100 * a:.1f}%"></span><output>{a:.2f}</output>'
         f'<span class="bar now" style="width: {100 * b:.1f}%"></span><output>{b:.2f}</output></div>'
-        for i, (label, a, b) in enumerate(zip(labels, full.tolist(), now.tolist(), strict=True))
+        for i, (label, a, b) in enumerate(zip(labels, full.tolist(), masked.tolist(), strict=True))
     )
     key = '<p class="key"><span class="all"></span>all heads<span class="now"></span>without those that are off</p>'
     return f'<div class="answers">{key}{rows}</div>'
@@ -82,31 +81,31 @@ def bars(labels: Sequence[str], full: np.ndarray, now: np.ndarray) -> str:
 # ---- what if: every click on the grid, computed ahead of it
 
 
-def what_if(clf: Classifier, shown: Text) -> np.ndarray | None:
+def what_if(clf: Classifier, text: Text) -> np.ndarray | None:
     """The answer after a click on each head, [L, H, classes]; None while it is computed, or where there is no class."""
-    if not clf.answer.decides or refusal(clf, shown):
+    if not clf.answer.decides or refusal(clf, text):
         return None
     mask = state.mask(clf.present)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> np.ndarray:
         from ...attribution.text_under_mask import toggled_each
 
-        return toggled_each(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
+        return toggled_each(clf, text.text, text.pair, mask, progress=progress, cancel=cancel)
 
-    key = (*loaders.identity(clf), "what if", shown.text, shown.pair, mask.hex, measure.stand_in_of_model(mask))
+    key = (*loaders.identity(clf), "what if", text.text, text.pair, mask.hex, measure.stand_in_of_model(mask))
     return jobs.need(key, "Trying each head on this text", work, rank=1)
 
 
-def turning(clf: Classifier, shown: Text, after: np.ndarray) -> list[HeadId]:
+def turning(clf: Classifier, text: Text, after: np.ndarray) -> list[HeadId]:
     """The heads that a click on which gives another answer than there is now."""
-    now = int(answers(clf, shown, [state.mask(clf.present)])[0].argmax())
-    return [head for head in clf.present.kept if int(after[head].argmax()) != now]
+    current = int(answers(clf, text, [state.mask(clf.present)])[0].argmax())
+    return [head for head in clf.present.kept if int(after[head].argmax()) != current]
 
 
-def tips(clf: Classifier, shown: Text, after: np.ndarray) -> list[list[str]]:
+def tips(clf: Classifier, text: Text, after: np.ndarray) -> list[list[str]]:
     """What a click on each head would do to the answer, as it stands now."""
-    now = answers(clf, shown, [state.mask(clf.present)])[0].tolist()
+    current = answers(clf, text, [state.mask(clf.present)])[0].tolist()
     return [
-        ["–" if values[0] != values[0] else from_to(clf.labels, now, values.tolist()) for values in row]
+        ["–" if values[0] != values[0] else from_to(clf.labels, current, values.tolist()) for values in row]
         for row in after
     ]

@@ -79,8 +79,8 @@ def reached(measured: Growing, data: Dataset, *, masked: bool) -> str:
     """The primary metric before and after: ``accuracy 99.2 → 98.0 % of 500``; units that are no examples by name."""
     d = measured.comparison.primary
     percent = d.metric == "accuracy"
-    full, now = (f"{100 * v:.1f}" if percent else numbers.metric(v, d.scale) for v in (d.full, d.masked))
-    change = f"{full} → {now}" if masked else full
+    before, after = (f"{100 * v:.1f}" if percent else numbers.metric(v, d.scale) for v in (d.full, d.masked))
+    change = f"{before} → {after}" if masked else before
     one, many = data.answer.unit
     name = "" if one == "example" else f" {many}"
     so_far = "" if measured.final else " so far"

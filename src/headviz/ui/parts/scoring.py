@@ -62,12 +62,6 @@ def scores(view: View, score: str = "", weights: str = "fine-tuned") -> HeadScor
     return max((t for t in tables if t is not None), key=lambda t: t.samples, default=None)
 
 
-def known(view: View) -> Any:
-    """The values of the chosen score, if there is a table."""
-    known_scores = scores(view)
-    return None if known_scores is None else known_scores.values
-
-
 def all_known(view: View, present: HeadMask) -> dict[str, Any]:
     """The values of every score that has a table for this grid, by name."""
     tables = {name: scores(view, name) for name in SCORES}
@@ -77,9 +71,7 @@ def all_known(view: View, present: HeadMask) -> dict[str, Any]:
 
 def shipped(view: View, score: str, weights: str) -> HeadScores | None:
     """The table that comes with the demo, if the view shows the demo and its own data."""
-    if view.model != "demo" or view.task != "demo" or view.data or view.revision:
-        return None
-    return _shipped().get((score, weights))
+    return _shipped().get((score, weights)) if view.on_demo else None
 
 
 def is_shipped(scores: HeadScores, view: View) -> bool:
@@ -92,28 +84,26 @@ def _shipped() -> dict[tuple[str, str], HeadScores]:
     path = DATA / "scores.json"
     if not path.is_file():
         return {}
-    read = json.loads(path.read_text(encoding="utf-8"))
-    return {(e["score"], e["weights"]): from_plain(e) for e in read["scores"]}
+    records = json.loads(path.read_text(encoding="utf-8"))["scores"]
+    return {(record["score"], record["weights"]): from_plain(record) for record in records}
 
 
-def from_plain(e: dict[str, Any]) -> HeadScores:
+TABLES = ("values", "stderr", "interval_low", "interval_high")  # of a score, [L, H] each
+
+
+def from_plain(record: dict[str, Any]) -> HeadScores:
     """A table as ``HeadScores.to_dict`` wrote it."""
-    values, stderr, low, high = (
-        np.array(e[name], dtype=float) for name in ("values", "stderr", "interval_low", "interval_high")
-    )
+    tables = {name: np.array(record[name], dtype=float) for name in TABLES}
     return HeadScores(
-        score=e["score"],
-        values=values,
-        stderr=stderr,
-        interval_low=low,
-        interval_high=high,
-        samples=e["samples"],
-        undefined=e["undefined"],
-        undefined_by_head=np.array(e["undefined_by_head"]),
-        mask=HeadMask.from_hex(e["mask"], *values.shape),
-        stability=float("nan") if e["stability"] is None else e["stability"],
-        settings=e["settings"],
-        notes=tuple(e["notes"]),
+        score=record["score"],
+        **tables,
+        samples=record["samples"],
+        undefined=record["undefined"],
+        undefined_by_head=np.array(record["undefined_by_head"]),
+        mask=HeadMask.from_hex(record["mask"], *tables["values"].shape),
+        stability=float("nan") if record["stability"] is None else record["stability"],
+        settings=record["settings"],
+        notes=tuple(record["notes"]),
     )
 
 
@@ -124,8 +114,8 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
     """
     try:
         source = loaders.train(view)
-    except TaskError as wrong:
-        if wrong.code != "no-split":
+    except TaskError as error:
+        if error.code != "no-split":
             raise
         source = loaders.dataset(view)
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed)
@@ -138,13 +128,13 @@ def keep(view: View, scores: HeadScores) -> None:
     jobs.put(key, scores)
 
 
-def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:
+def sample_notes(data: Dataset, samples: int) -> tuple[str, ...]:
     """What is unusual about the examples: not from train, or fewer than asked for."""
     notes = []
     if data.split != "train":
         notes.append(f"drawn from {data.split}, as there is no train split")
-    if len(data) < wanted:
-        notes.append(f"{wanted:,} were asked for; there are no more with equal classes and usual length")
+    if len(data) < samples:
+        notes.append(f"{samples:,} were asked for; there are no more with equal classes and usual length")
     return tuple(notes)
 
 
@@ -205,10 +195,10 @@ def tip_tables(scores: HeadScores) -> dict[str, list[list[str]]]:
 
 def rank(scores: HeadScores, head: HeadId) -> str:
     """A head's place among all, the highest first; heads of one value share their places."""
-    values, own = scores.values, scores.values[head]
-    if own != own:
+    values, value = scores.values, scores.values[head]
+    if value != value:
         return "–"
-    first, same = 1 + int((values > own).sum()), int((values == own).sum())
+    first, same = 1 + int((values > value).sum()), int((values == value).sum())
     place = f"{first}" if same == 1 else f"{first} to {first + same - 1}"
     return f"{place} of {int(np.isfinite(values).sum())}"
 
@@ -226,12 +216,9 @@ def examples_of(scores: HeadScores) -> str:
     return f"{scores.samples:,} {SPLITS.get(split, split)} examples" if split else f"{scores.samples:,} examples"
 
 
-RANKED = "All measured heads, the highest first."
-
-
 def ranked_by(scores: HeadScores) -> str:
     """What a ranking is, and how many heads tie in it."""
-    return RANKED + order_note(scores.tied, len(scores.mask.kept))
+    return "All measured heads, the highest first." + order_note(scores.tied, len(scores.mask.kept))
 
 
 def ranking_table(key: str, scores: HeadScores, caption: str) -> Table:
@@ -261,8 +248,12 @@ def loss_costs(view: View) -> HeadScores | None:
     """The loss of log-probability of the right answer without each head: shipped, measured, or as far as it is."""
     if (table := shipped(view, IN_LOSS, "fine-tuned")) is not None:
         return table
-    job = jobs.find(("dev", *view.source, IN_LOSS))
+    job = jobs.find(_loss_key(view))
     return None if job is None else job.result or job.partial
+
+
+def _loss_key(view: View) -> tuple[object, ...]:
+    return ("dev", *view.source, IN_LOSS)
 
 
 def compute_loss_costs(view: View) -> None:
@@ -272,15 +263,14 @@ def compute_loss_costs(view: View) -> None:
     clf, data = loaders.model(view), loaders.dataset(view)
     if data.labels is None:
         return
-    key = ("dev", *view.source, IN_LOSS)
+    key = _loss_key(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
         from ...evaluation.mask_evaluator import in_order
 
+        ordered = data.subset(in_order(data))
         scores = None
-        for scores in headviz.score_progressive(
-            clf, data.subset(in_order(data)), IN_LOSS, progress=progress, cancel=cancel
-        ):
+        for scores in headviz.score_progressive(clf, ordered, IN_LOSS, progress=progress, cancel=cancel):
             jobs.offer(key, scores)
         assert scores is not None
         return scores
@@ -294,18 +284,15 @@ def in_points(scores: HeadScores) -> HeadScores:
         return scores
     task = TASKS.get(str(scores.settings.get("task")))
     scale = points_in(scores.settings.get("metric") or (task.primary_metric if task else "accuracy"))
-    tables = ("values", "stderr", "interval_low", "interval_high")
-    return replace(scores, **{name: scale * getattr(scores, name) for name in tables})
+    return replace(scores, **{name: scale * getattr(scores, name) for name in TABLES})
 
 
 def colours(scores: HeadScores) -> Scale:
     """The colours of a score."""
     values = [float(v) for v in scores.values.ravel()]
-    return (
-        scale_of_losses(values)
-        if scores.score in LOSSES
-        else scale_for(values, signed=correlates(scores.score) or None)
-    )
+    if scores.score in LOSSES:
+        return scale_of_losses(values)
+    return scale_for(values, signed=correlates(scores.score) or None)
 
 
 def label(scores: HeadScores) -> str:
@@ -320,10 +307,10 @@ def grey(scores: HeadScores) -> Any:
 
 def ordering(view: View) -> HeadScores | None:
     """The table that heads are ordered by: the user's choice, else their cost, else what is known in its place."""
-    ordering_scores = scores(view, view.order)
-    if ordering_scores is None and view.order == COST:
+    table = scores(view, view.order)
+    if table is None and view.order == COST:
         return scores(view, MEANWHILE) or scores(view, view.score)
-    return ordering_scores
+    return table
 
 
 def removing(view: View) -> str:
@@ -373,10 +360,10 @@ def averaged(tables: Sequence[HeadScores]) -> HeadScores:
     mean, n = stack.mean(axis=0), len(tables)
     error = stack.std(axis=0, ddof=1) / np.sqrt(n)
     half = error * scipy.special.stdtrit(n - 1, 0.975)
-    first, known = tables[0], stack[np.isfinite(stack)]
+    first, measured = tables[0], stack[np.isfinite(stack)]
     note = f"mean over {n} fresh classification heads on the pre-trained encoder"
-    if correlates(first.score) and known.size:
-        signed, absolute = (f"{v:.3f}".replace("-", "−") for v in (known.mean(), np.abs(known).mean()))
+    if correlates(first.score) and measured.size:
+        signed, absolute = (f"{v:.3f}".replace("-", "−") for v in (measured.mean(), np.abs(measured).mean()))
         note += f": mean {signed}, near zero as they answer at random; mean |ρ| under each of them {absolute}"
     return HeadScores(
         score=first.score,

@@ -13,7 +13,7 @@ import streamlit as st
 
 from ...demo import card_figures
 from ...heads import HeadId, HeadMask, lowest
-from ..shell import state
+from ..shell import kept, state
 from ..shell.messages import plain
 from ..shell.view import FIELDS, View
 from ..widgets import component
@@ -48,13 +48,13 @@ class Step:
 @cache
 def steps() -> tuple[Step, ...]:
     """The four steps. Which heads they switch off comes from the model card and from the shipped scores."""
-    known = abilities.listed(View())
-    negation_head, order_head = known["negation"].heads[0], known["role-swap"].heads[0]
+    listed = abilities.listed(View())
+    negation_head, order_head = listed["negation"].heads[0], listed["role-swap"].heads[0]
     shared = HeadId.parse(card_figures()["heads"]["shared"][0])
-    table = scoring.scores(View(), ORDER)
-    assert table is not None
+    scores = scoring.scores(View(), ORDER)
+    assert scores is not None
     full = HeadMask.full(SIDE, SIDE)
-    gone = lowest(table.values, round(SHARE * full.size), full.kept, seed=0)
+    removed = lowest(scores.values, round(SHARE * full.size), full.kept, seed=0)
     return (
         Step(
             "One head turns an answer",
@@ -80,10 +80,10 @@ def steps() -> tuple[Step, ...]:
         ),
         Step(
             f"{100 * SHARE:.0f} % of the heads can go",
-            f"{len(gone)} of {full.size} heads are off, those with the smallest weights first. Look at the accuracy "
+            f"{len(removed)} of {full.size} heads are off, those with the smallest weights first. Look at the accuracy "
             "before and after, and at the loss that is still possible.",
             "masklab",
-            {"mask": full.without(gone).hex, "beside": ORDER},
+            {"mask": full.without(removed).hex, "beside": ORDER},
         ),
         Step(
             "Now your own sentence",
@@ -107,25 +107,25 @@ def asks_for_text(view: View) -> bool:
 
 def go(number: int) -> None:
     """Open a step; 0 leaves the demonstration and keeps the mask and the text."""
-    now = state.view()
+    view = state.view()
     if number == 0:
-        _leave(now)
+        _leave(view)
         return
     step = steps()[number - 1]
-    state.open_view(replace(step.shown(), present=now.present, numbers=now.numbers))
-    st.session_state["go_to"] = step.page
+    state.open_view(replace(step.shown(), present=view.present, numbers=view.numbers))
+    kept.open_page(step.page)
 
 
 def _leave(view: View) -> None:
     """Keep the mask and the text; reset what only the step had set, because other pages show it too."""
     set_by_step = steps()[view.story - 1].view
-    own = {n: FIELDS[n] for n in OF_STEP if n in set_by_step and getattr(view, n) == set_by_step[n]}
-    state.update(story=0, **own)
+    reset = {n: FIELDS[n] for n in OF_STEP if n in set_by_step and getattr(view, n) == set_by_step[n]}
+    state.update(story=0, **reset)
 
 
 def step_buttons() -> None:
     """The four steps in one line."""
-    if not abilities.known(state.view()):
+    if not state.view().on_demo:
         return
     st.caption("A demonstration in four steps")
     with st.container(horizontal=True, gap="xsmall", key="chips_story"):
@@ -141,29 +141,31 @@ def step_bar(page: str) -> None:
     Page Down and Page Up go to the next and the previous step. On another page the demonstration is over.
     """
     view = state.view()
-    at = view.story
-    if not 1 <= at <= len(steps()):
+    number = view.story
+    if not 1 <= number <= len(steps()):
         return
-    step = steps()[at - 1]
+    step = steps()[number - 1]
     if page != step.page or not view.on_demo:
         _leave(view)
         return
-    component("tools")(key="story_step", data={"kind": "step", "step": at})
+    component("tools")(key="story_step", data={"kind": "step", "step": number})
     with st.container(border=True, key="story"):
         text, buttons = st.columns([5, 3], vertical_alignment="center")
-        title = f"{at} of {len(steps())} · {step.title}."
+        title = f"{number} of {len(steps())} · {step.title}."
         changed = state.mask(HeadMask.full(SIDE, SIDE)).hex != step.view["mask"]
         sentence = CHANGED if changed else step.sentence
         text.markdown(f"**{plain(title)}** {plain(sentence)}")
         with buttons.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
-            st.button("Back", key="story_back", disabled=at == 1, on_click=go, args=(at - 1,), shortcut="PageUp")
+            st.button(
+                "Back", key="story_back", disabled=number == 1, on_click=go, args=(number - 1,), shortcut="PageUp"
+            )
             st.button(
                 "Next",
                 key="story_next",
                 type="primary",
-                disabled=at == len(steps()),
+                disabled=number == len(steps()),
                 on_click=go,
-                args=(at + 1,),
+                args=(number + 1,),
                 shortcut="PageDown",
             )
             st.button(

@@ -122,23 +122,22 @@ def _names(data: Dataset, shown: Text) -> list[str]:
         return ["Sentence"]
     if shown.pair is None:
         return ["Text"]
-    own = {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}
-    return own.get(data.task.name, [*data.answer.text_names])
+    return ["Premise", "Hypothesis"] if data.task.name in ("demo", "mnli") else [*data.answer.text_names]
 
 
 def _picker(data: Dataset, shown: Text, key: str) -> None:
     view = state.view()
     at = min(view.example, len(data) - 1)
     if not shown.own and len(members := np.flatnonzero(data.units == data.units[at])) > 1:
-        one = st.selectbox(
+        member = st.selectbox(
             plain(f"{data.answer.text_names[1]} of this {data.answer.unit[0]}"),
             members.tolist(),
             members.tolist().index(at),
             key=f"{key}_member_{at}",
             format_func=lambda i: f"{'' if data[i].label is None else f'{data[i].label:g}: '}{data[i].pair}",
         )
-        if one != at:
-            _go(one)
+        if member != at:
+            _go(member)
             st.rerun()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"picker_{key}"):
         for label, step, letter in (("Previous", -1, "p"), ("Next", 1, "n")):
@@ -189,13 +188,13 @@ def _find(data: Dataset, key: str) -> None:
 
 def find(data: Dataset, words: str, kind: str = "all") -> list[int]:
     """Positions of the examples that contain all of these words and belong to this slice."""
-    wanted = words.casefold().split()
-    out = []
-    for i, e in enumerate(data):
-        text = f"{e.text} {e.pair or ''}".casefold()
-        if (kind == "all" or e.slice == kind) and all(w in text for w in wanted):
-            out.append(i)
-    return out
+    parts = words.casefold().split()
+    places = []
+    for i, example in enumerate(data):
+        text = f"{example.text} {example.pair or ''}".casefold()
+        if (kind == "all" or example.slice == kind) and all(part in text for part in parts):
+            places.append(i)
+    return places
 
 
 # ---- remarks: a text is cut, or has words or signs that the model does not know
@@ -208,26 +207,26 @@ STRAIGHT = (("’‘ʼ´`", "a straight '"), ("“”„«»", 'a straight "'), 
 def remarks(clf: Classifier, shown: Text) -> list[str]:
     """Remarks about one text or pair."""
     encoding = clf.encode([shown.text], None if shown.pair is None else [shown.pair])[0]
-    out = [_cut(clf, shown, encoding)] if encoding.truncated else []
-    return [*out, *_unknown(clf, f"{shown.text} {shown.pair or ''}", [encoding])]
+    cut = [_cut(clf, shown, encoding)] if encoding.truncated else []
+    return [*cut, *_unknown(clf, f"{shown.text} {shown.pair or ''}", [encoding])]
 
 
 def remarks_on_many(clf: Classifier, lines: Mapping[int, tuple[str, str]], paired: bool) -> list[str]:
     """Remarks about many texts or pairs, each with the number of its line: which are cut, which words are unknown."""
     texts = list(lines.values())
     encodings = clf.encode([a for a, _ in texts], [b for _, b in texts] if paired else None)
-    out = []
-    if cut := [str(i) for i, e in zip(lines, encodings, strict=True) if e.truncated]:
-        named = ", ".join(cut[:MOST_NAMED]) + (f" and {len(cut) - MOST_NAMED} more" if cut[MOST_NAMED:] else "")
-        many = f"Lines {named} are" if len(cut) > 1 else f"Line {cut[0]} is"
-        out.append(f"{many} longer than the model's {clf.max_length} tokens; the rest was left out.")
-    return [*out, *_unknown(clf, "\n".join(f"{a} {b}" for a, b in texts), encodings)]
+    unknown = _unknown(clf, "\n".join(f"{a} {b}" for a, b in texts), encodings)
+    cut = [str(i) for i, e in zip(lines, encodings, strict=True) if e.truncated]
+    if not cut:
+        return unknown
+    subject = f"Lines {_listed(cut, ', ')} are" if len(cut) > 1 else f"Line {cut[0]} is"
+    return [f"{subject} longer than the model's {clf.max_length} tokens; the rest was left out.", *unknown]
 
 
 def _unknown(clf: Classifier, text: str, encodings: Sequence[Encoding]) -> list[str]:
     # the demo is the one model whose training text is known word by word
-    if clf.name == "demo" and (sentence := _outside(clf, text)):
-        return sentence
+    if clf.name == "demo" and (sentences := _outside(clf, text)):
+        return sentences
     unknown = sum(i == clf.tokenizer.unk_token_id for e in encodings for i in e.ids)
     if not unknown:
         return []
@@ -237,19 +236,18 @@ def _unknown(clf: Classifier, text: str, encodings: Sequence[Encoding]) -> list[
 
 def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
     """Which text is cut, and how many of its tokens the model reads."""
-    most = f"the model's {clf.max_length} tokens"
+    limit = f"the model's {clf.max_length} tokens"
     if shown.pair is None:
-        return f"The text is longer than {most}; the rest was left out."
+        return f"The text is longer than {limit}; the rest was left out."
     # special tokens stand between the two; token types would not do, RoBERTa gives both texts the same
     runs = [len(list(run)) for special, run in groupby(encoding.special) if not special]
-    both = zip(("first", "second"), (shown.text, shown.pair), (*runs, 0, 0), strict=False)
     parts = []
-    for name, text, read in both:
+    for name, text, read in zip(("first", "second"), (shown.text, shown.pair), (*runs, 0, 0), strict=False):
         with alone_with(clf.tokenizer):
             whole = len(clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
         if read < whole:
             parts.append(f"of the {name} text only the first {read} of its {whole} tokens are read")
-    return f"The two texts together are longer than {most}: {' and '.join(parts)}."
+    return f"The two texts together are longer than {limit}: {' and '.join(parts)}."
 
 
 def _outside(clf: Classifier, text: str) -> list[str]:
@@ -258,25 +256,25 @@ def _outside(clf: Classifier, text: str) -> list[str]:
         text = text.replace(special, " ")
     # composed, and without the invisible characters that the tokeniser drops: words as a reader sees them
     text = "".join(c for c in unicodedata.normalize("NFC", text) if unicodedata.category(c) != "Cf")
-    out = []
+    sentences = []
     if words := _strange_words(text):
-        named = _listed([f"“{w[:30]}”" for w in words], ", ")
-        out.append(
-            f"The demo model does not know {named}. It knows only simple English, so its answer may mean little."
+        quoted = _listed([f"“{w[:30]}”" for w in words], ", ")
+        sentences.append(
+            f"The demo model does not know {quoted}. It knows only simple English, so its answer may mean little."
         )
-    known = clf.tokenizer.get_vocab()
+    vocabulary = clf.tokenizer.get_vocab()
     signs = [
         c
         for c in dict.fromkeys(text)
-        if not (c.isalnum() or c.isspace() or c in known or unicodedata.category(c) == "Mn")
+        if not (c.isalnum() or c.isspace() or c in vocabulary or unicodedata.category(c) == "Mn")
     ]
     if signs:
-        one = len(signs) == 1
-        out.append(
-            f"The demo model does not know the sign{'' if one else 's'} {_listed(signs, ' ')}, "
-            f"and its answer may change with {'it' if one else 'them'}.{_instead(signs)}"
+        nouns = ("sign", "it") if len(signs) == 1 else ("signs", "them")
+        sentences.append(
+            f"The demo model does not know the {nouns[0]} {_listed(signs, ' ')}, "
+            f"and its answer may change with {nouns[1]}.{_instead(signs)}"
         )
-    return out
+    return sentences
 
 
 def _listed(names: Sequence[str], between: str) -> str:
@@ -286,18 +284,18 @@ def _listed(names: Sequence[str], between: str) -> str:
 
 def _strange_words(text: str) -> list[str]:
     """The words, as typed, that are not in the demo's vocabulary; each once."""
-    out: dict[str, str] = {}
+    strange: dict[str, str] = {}
     for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text):
         plain = "".join(c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn")
         if not re.fullmatch(r"[a-z0-9'’]+", plain.lower()) or vocabulary_coverage(plain).unknown:
-            out.setdefault(word.casefold(), word)
-    return list(out.values())
+            strange.setdefault(word.casefold(), word)
+    return list(strange.values())
 
 
 def _instead(signs: Sequence[str]) -> str:
     """What to type for signs that have a plain form."""
     parts = []
     for kinds, key in STRAIGHT:
-        if kinds_meant := [c for c in signs if c in kinds]:
-            parts.append(f"{key} for {' and '.join(kinds_meant)}")
+        if replaced := [c for c in signs if c in kinds]:
+            parts.append(f"{key} for {' and '.join(replaced)}")
     return f" Type {', '.join(parts)}." if parts else ""

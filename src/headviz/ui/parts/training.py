@@ -29,11 +29,11 @@ class Recipe:
 
     options: FinetuneOptions
     examples: int | None  # how many it trains on; None = all
-    own: bool  # whether the model's folder has it
+    of_model: bool  # whether the model's folder has it
 
     def sentence(self, view: View) -> str:
         """Where the settings come from, and how many training examples they are for."""
-        if not self.own:
+        if not self.of_model:
             return "Settings: those of the 2024 thesis for BERT-base. A small model trained from scratch needs others."
         sentence = "Settings: the base model's own recipe."
         if self.examples is None or view.data or not (view.task in TASKS and TASKS[view.task].source.module):
@@ -73,15 +73,15 @@ def fields(
     more = st.expander("More about the training", icon=":material/tune:").container(horizontal=True)
     places = dict(zip(FIRST, (a, b, c, e), strict=True))
     read = {
-        one.name: controls.field(
-            places.get(one.name, more),
-            one,
-            f"{key}_{one.name}",
-            getattr(start, one.name),
-            width="stretch" if one.name in places else 150,
+        name: controls.field(
+            places.get(name, more),
+            option,
+            f"{key}_{name}",
+            getattr(start, name),
+            width="stretch" if name in places else 150,
         )
-        for one in declared(FinetuneOptions).values()
-        if one.title
+        for name, option in declared(FinetuneOptions).items()
+        if option.title
     }
     limit = controls.field(d, EXAMPLES, f"{key}_limit", examples)
     return lambda: dataclasses.replace(start, **{name: value() for name, value in read.items()}), limit, room

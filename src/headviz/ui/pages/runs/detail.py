@@ -75,8 +75,8 @@ def dotted(drawn: Sequence[Curve]) -> str:
         "the unpruned model": [c.unpruned for c in drawn],
         constant_name(drawn[0].metric): [c.constant for c in drawn],
     }
-    named = [name for name, values in lines.items() if any(v is not None for v in values)]
-    return f"; dotted, {' and '.join(named)}" if named else ""
+    names = [name for name, values in lines.items() if any(v is not None for v in values)]
+    return f"; dotted, {' and '.join(names)}" if names else ""
 
 
 def one_class_of(children: Sequence[RunView]) -> str:
@@ -102,26 +102,26 @@ def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
     if not common:
         return ""
     share = min(common, key=lambda s: abs(s - 0.5))
-    at = [r for r in measured if round(r.sparsity, 3) == share]
-    best, worst = max(at, key=lambda r: r.mean or 0), min(at, key=lambda r: r.mean or 0)
+    compared = [r for r in measured if round(r.sparsity, 3) == share]
+    best, worst = max(compared, key=lambda r: r.mean or 0), min(compared, key=lambda r: r.mean or 0)
     where = f"With {100 * share:.0f} % of the heads removed"
     where = f"{task}: {where.lower()}" if len({r.task for r in rows}) > 1 else where
     if best.mean == worst.mean:
         return f"{where}, all reach the same {metric_title(metric)}: {_spread(best)}."
-    even = [_named(r) for r in at if r.mean == best.mean]
-    reach, highest = "reaches" if len(even) == 1 else "reach", metric_title(metric)
+    highest_rows = [_named(r) for r in compared if r.mean == best.mean]
+    reach, highest = "reaches" if len(highest_rows) == 1 else "reach", metric_title(metric)
     return (
-        f"{where}, {' and '.join(even)} {reach} the highest {highest}: {_spread(best)}. "
-        f"Lowest is {_named(worst)}: {_spread(worst)}.{_not_below(at, best, children)}"
+        f"{where}, {' and '.join(highest_rows)} {reach} the highest {highest}: {_spread(best)}. "
+        f"Lowest is {_named(worst)}: {_spread(worst)}.{_not_below(compared, best, children)}"
     )
 
 
-def _not_below(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
+def _not_below(rows: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
     """Which others the best is not shown to be better than: their intervals over the examples reach into its own."""
     highest = _changes(best, children)
     if highest is None:
         return ""
-    near = [_named(r) for r in at if r is not best and (ends := _changes(r, children)) and ends[1] >= highest[0]]
+    near = [_named(r) for r in rows if r is not best and (ends := _changes(r, children)) and ends[1] >= highest[0]]
     return f" Not significantly below the highest: {', '.join(near)}." if near else ""
 
 
@@ -190,9 +190,8 @@ def _members(children: Sequence[RunView]) -> None:
 
 
 def _open() -> None:
-    chosen = st.session_state.get("sweep_open")
-    if chosen:
-        state.update(run=chosen, step=0)
+    if run_id := st.session_state.get("sweep_open"):
+        state.update(run=run_id, step=0)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -318,9 +317,9 @@ def _so_far(view: RunView) -> None:
     values = np.full((shape.present.num_layers, shape.present.num_heads), np.nan)
     scale = points_in(str(spec.get("metric") or get_task(str(spec["task"])).primary_metric))
     for step in view.steps:
-        for head, lost in step["costs"]:
-            if lost is not None:
-                values[int(step["layer"]), int(head)] = scale * lost
+        for head, cost in step["costs"]:
+            if cost is not None:
+                values[int(step["layer"]), int(head)] = scale * cost
     colours = scale_of_losses([float(v) for v in values.ravel() if v == v])
     _grid(values, shape.present, shape.rows, "cost, points", colours)
     show.note("What the model loses without each head, for the heads measured so far.")
@@ -421,8 +420,8 @@ def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
 
 def _outcome(view: RunView) -> None:
     """A kind of run without its own figure: its numbers, and where to find the rest."""
-    numbers = {k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
-    if numbers:
-        show.table(Table("run_outcome", ("", "value"), list(numbers.items()), "The results that are single numbers."))
+    values = {k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
+    if values:
+        show.table(Table("run_outcome", ("", "value"), list(values.items()), "The results that are single numbers."))
     if view.steps:
         st.caption("All results are in the report as JSON.")

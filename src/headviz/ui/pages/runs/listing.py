@@ -152,13 +152,6 @@ def known_ids(text: str, runs: Sequence[RunView]) -> list[str]:
     return [i for i in text.split(",") if i in existing]
 
 
-def started(run_id: str) -> None:
-    """Close the form and show the run that was started."""
-    st.session_state.pop("planned", None)
-    st.session_state["new_box"] = False
-    state.update(run=run_id, step=0)
-
-
 # ---- one run
 
 
@@ -354,7 +347,7 @@ def _act(action: Callable[[str, str], Any], run_id: str, done: str = "") -> None
         state.notify(error)
         return
     if done:
-        st.toast(f"{done}: {size(freed)} freed.")
+        st.toast(f"{plain(done)}: {size(freed)} freed.")
         state.update(run="")
 
 

@@ -18,7 +18,6 @@ from ...parts import training
 from ...shell import controls, jobs, kept, loaders, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
-from . import listing
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -291,9 +290,12 @@ def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], la
 
 
 def _begin(make: Callable[[str], RunRecord]) -> None:
+    """Start the run, close the form and show the run."""
     try:
         record = make(kept.user())
     except UserError as error:
         state.notify(error)
         return
-    listing.started(record.id)
+    st.session_state.pop("planned", None)
+    st.session_state["new_box"] = False
+    state.update(run=record.id, step=0)

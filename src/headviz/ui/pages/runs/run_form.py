@@ -299,7 +299,7 @@ def _show(planned: Planned) -> None:
         f"{amount.evaluations} evaluations",
     ]
     st.markdown(f"About **{span(planned.whole.seconds)}** on this machine{plain(planned.busy)}: {', '.join(parts)}.")
-    more = " …" if len(sizes) > 14 else ""
-    st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{more} of {planned.heads}")
+    dots = " …" if len(sizes) > 14 else ""
+    st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{dots} of {planned.heads}")
     for note in planned.notes:
         st.caption(plain(f"Note: {plans.in_words(note)}"))

@@ -180,12 +180,12 @@ def _thinned(steps: list[int]) -> list[int]:
 
 def story(maps: StepMaps) -> str:
     """When the head is removed, and how the answer changes."""
-    at = next((i for i, s in enumerate(maps.steps) if s.state == "removed"), None)
+    index = next((i for i, s in enumerate(maps.steps) if s.state == "removed"), None)
     fate = f"{maps.head} is never removed"
-    if at is not None:
-        before, gone = maps.steps[at - 1] if at else None, maps.steps[at]
-        exactly = before is not None and before.state == "there" and before.step == gone.step - 1
-        fate = f"{maps.head} is removed {'at' if exactly else 'by'} {100 * gone.sparsity:.0f} %"
+    if index is not None:
+        before, removed = maps.steps[index - 1] if index else None, maps.steps[index]
+        exactly = before is not None and before.state == "there" and before.step == removed.step - 1
+        fate = f"{maps.head} is removed {'at' if exactly else 'by'} {100 * removed.sparsity:.0f} %"
     answers = [(s.sparsity, maps.labels[int(np.argmax(s.probabilities))]) for s in maps.steps if s.probabilities]
     if len(maps.labels) < 2 or not answers:
         return f"{fate}."
@@ -203,9 +203,10 @@ def _panels(result: StepMaps, name: str) -> go.Figure:
     panels = []
     for step in result.steps:
         title = "all heads" if step.step == 0 else f"{100 * step.sparsity:.0f} % removed"
-        gone = "removed" if step.state == "removed" else "model<br>not kept"
         values = getattr(step, name)
-        panels.append((title, gone if values is None else values))
+        if values is None:
+            values = "removed" if step.state == "removed" else "model<br>not kept"
+        panels.append((title, values))
     return maps.steps(panels, result.tokens, name, signed=name == "attribution")
 
 
@@ -287,9 +288,13 @@ def tabs_of(view: RunView) -> list[Tab]:
 
 def draw_tabs(own: Mapping[str, Callable[[], Any]], added: Sequence[Tab], runs: Sequence[RunView], key: str) -> None:
     """The tabs of a run and those of plugins. Only the open one is drawn."""
-    boxes = state.tabs((*own, *(plain(tab.title) for tab in added)), key)
-    draws = (*own.values(), *(lambda tab=tab: plugins.function(tab.draw)(runs) for tab in added))
-    for box, draw in zip(boxes, draws, strict=True):
+
+    def draw_added(tab: Tab) -> None:
+        plugins.function(tab.draw)(runs)
+
+    titles = [plain(title) for title in (*own, *(tab.title for tab in added))]
+    draws = (*own.values(), *(partial(draw_added, tab) for tab in added))
+    for box, draw in zip(state.tabs(titles, key), draws, strict=True):
         if box.open:
             with box:
                 draw()
@@ -322,17 +327,13 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     )
     curves = [c for c in drawn if c is not None]
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
+    several = len({s.get("seed") for s in views[0].steps}) > 1
+    seeds = " Thin lines are seeds, the band one standard deviation." if several else ""
     show.figure(
         run_curves(curves),
         "run_curves",
         f"{metric_title(metric)}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, "
-        f"{constant_name(metric)}. "
-        "Hover for the share that is left above it."
-        + (
-            " Thin lines are seeds, the band one standard deviation."
-            if len({s.get("seed") for s in views[0].steps}) > 1
-            else ""
-        ),
+        f"{constant_name(metric)}. Hover for the share that is left above it.{seeds}",
     )
     if warning:
         st.warning(plain(warning), icon=":material/warning:")
@@ -504,9 +505,9 @@ def _ways_on(view: RunView, step: Step) -> None:
             args=(view.record.spec, step["mask"]),
         )
         if changed:
-            how = "retrained" if retrained else "repaired"
-            lost = " This step's own model was not kept." if retrained and not folder else ""
-            st.caption(f"θ* under this mask is not the {how} model, so the Mask lab shows other numbers.{lost}")
+            repair = "retrained" if retrained else "repaired"
+            missing = " This step's own model was not kept." if retrained and not folder else ""
+            st.caption(f"θ* under this mask is not the {repair} model, so the Mask lab shows other numbers.{missing}")
 
 
 def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
