@@ -210,7 +210,7 @@ class FromPage:
     view: View
     chosen: HeadMask  # the Mask lab's
     scores: dict[str, Any]  # tables that exist
-    orders: list[str]  # scores to prune by; the best of the user's grades, whom a thread does not know
+    orders: list[str]  # scores to prune by; they may be the user's best grade, which a thread cannot look up
     stand_in: StandIn  # in the place of heads
     progress: jobs.Progress | None = None
     cancel: jobs.Cancel | None = None
@@ -284,7 +284,7 @@ def checkpoints(view: View) -> str:
 
 
 def second_task(view: View) -> str | None:
-    """The task that has the second evaluation set, where there is one; columns of one's own are not its."""
+    """The task that has the second evaluation set; None without one, and for data with columns of their own."""
     return None if view.columns else OTHER.get(view.task)
 
 

@@ -81,7 +81,7 @@ ASKED = "grades_asked"
 
 
 def board(view: View) -> None:
-    """The board where it is known, and one click to make it here; its progress stands above what is known so far."""
+    """The board of graded scores if there is one, and a button to grade them here. Progress stands above the board."""
     if not view.present and st.session_state.get(ASKED) == view.source:
         clf, data = loaders.classifier(view), loaders.dataset(view)
         loaders.check(clf, data)
@@ -324,7 +324,8 @@ def title_of(scores: HeadScores | None, score: str) -> str:
 
 
 def hint(view: View, shape: Shape) -> str:
-    """Where a cost may show that no answer shows; empty where it is shown already or nothing can be chosen."""
+    """A hint that the loss may show a cost before an answer changes; empty if the loss is shown already or no score
+    can be chosen."""
     if view.present or view.beside not in ("", COST) or view.score == IN_LOSS or IN_LOSS not in shape.scores:
         return ""
     return f"The loss may move before an answer does: choose {IN_LOSS} for the second grid."

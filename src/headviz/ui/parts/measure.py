@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
+Place = tuple[StandIn, View]  # what stands in the place of heads, and the view whose examples it is measured on
 REST = 0.3  # seconds after a page was drawn before something is computed ahead
 
 
@@ -31,9 +32,7 @@ def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object,
     return (*loaders.identity(clf), str(clf.device), data.digest, *more)
 
 
-def measured(
-    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None, rank: int = 0
-) -> Growing | None:
+def measured(clf: Classifier, data: Dataset, mask: HeadMask, place: Place, rank: int = 0) -> Growing | None:
     """The mask against the full model, or None; progress is shown on the page until it is the whole.
 
     ``place`` as in ``loaders``, ``rank`` as in ``jobs``.
@@ -43,20 +42,18 @@ def measured(
     return jobs.need_so_far(key, "Evaluating", work, rank)
 
 
-def request(
-    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None, rank: int = 0
-) -> Growing | None:
-    """What is known of the mask within the time that a page waits; nothing is shown."""
+def request(clf: Classifier, data: Dataset, mask: HeadMask, place: Place, rank: int = 0) -> Growing | None:
+    """The same without progress on the page: what is known within the time that a page waits."""
     key, work = _evaluation(clf, data, mask, place)
     return jobs.request(key, "Evaluating", work, rank)
 
 
 def _evaluation(
-    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None
+    clf: Classifier, data: Dataset, mask: HeadMask, place: Place
 ) -> tuple[tuple[object, ...], jobs.Work[Growing]]:
     """The key of the evaluation of a mask, and what computes it."""
     whole = clf.under(mask)
-    key = key_of(clf, data, "mask", whole.hex, place and place[0])
+    key = key_of(clf, data, "mask", whole.hex, place[0])
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Growing:
         # encodes all of the data, so it is made here
@@ -69,7 +66,7 @@ def _evaluation(
     return key, work
 
 
-def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None) -> None:
+def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: Place) -> None:
     """Evaluate what a click on any head would ask for next, while the page asks for nothing else."""
     whole = clf.under(mask)
 
@@ -80,7 +77,7 @@ def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, 
         time.sleep(REST)
         compute_ahead(loaders.evaluator(clf, data, place, cancel=cancel), whole, progress=progress, cancel=cancel)
 
-    jobs.start(key_of(clf, data, "ahead", whole.hex, place and place[0]), work, rank=jobs.LAST)
+    jobs.start(key_of(clf, data, "ahead", whole.hex, place[0]), work, rank=jobs.LAST)
 
 
 def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | None:
@@ -93,7 +90,7 @@ def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | 
 
 
 def precision(clf: Classifier) -> None:
-    """Of a large model: what it takes, and bfloat16 in one click; the way back from there."""
+    """For a large model: its size, and a button for bfloat16; in bfloat16, a button back to float32."""
     from ...evaluation.evaluator import is_large, may_be_halved, memory_note
 
     if state.view().dtype == "bfloat16":
@@ -126,14 +123,14 @@ def stand_in() -> StandIn:
         return StandIn()
 
 
-def place() -> tuple[StandIn, View]:
+def place() -> Place:
     """The choice, and the view whose training examples it is measured on."""
     return stand_in(), state.view()
 
 
 def stand_in_of_model(mask: HeadMask) -> StandIn:
-    """The choice on a page that explains single texts: zero without heads that are off, and for what hangs on the
-    text, which is no part of a model. The page's head says so."""
+    """The choice on a page that explains single texts. It is zero if no head is off, and if the choice has another
+    vector for every text, which is no part of a model. The page's head says so."""
     choice = stand_in()
     return StandIn() if not mask.off or choice.of_the_text else choice
 

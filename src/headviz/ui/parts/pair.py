@@ -97,7 +97,7 @@ def what_if(clf: Classifier, text: Text) -> np.ndarray | None:
 
 
 def turning(clf: Classifier, text: Text, after: np.ndarray) -> list[HeadId]:
-    """The heads that a click on which gives another answer than there is now."""
+    """The heads whose click would change the answer."""
     current = int(answers(clf, text, [state.mask(clf.present)])[0].argmax())
     return [head for head in clf.present.kept if int(after[head].argmax()) != current]
 

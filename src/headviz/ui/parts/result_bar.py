@@ -43,7 +43,7 @@ def of_page() -> None:
 
 
 def section(present: HeadMask, measured: Growing | None = None, answer: str = "", changed: bool = False) -> None:
-    """The bar. Of what is not known yet, nothing is shown. A screen reader hears each new result."""
+    """The bar. What is not known yet is left out. A screen reader hears each new result."""
     mask, history = state.mask(present), state.session().history
     off, of = len({*mask.off} - {*present.off}), len(present.kept)
     parts = [f'<b data-changed="{changed}">{escape(answer)}</b>'] if answer else []

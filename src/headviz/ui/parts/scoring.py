@@ -93,7 +93,7 @@ TABLES = ("values", "stderr", "interval_low", "interval_high")  # of a score, [L
 
 def from_plain(record: dict[str, Any]) -> HeadScores:
     """A table as ``HeadScores.to_dict`` wrote it."""
-    tables = {name: np.array(record[name], dtype=float) for name in TABLES}
+    tables: dict[str, Any] = {name: np.array(record[name], dtype=float) for name in TABLES}
     return HeadScores(
         score=record["score"],
         **tables,
@@ -207,13 +207,11 @@ def value_tips(scores: HeadScores) -> dict[str, list[list[str]]]:
     return {scores.score: [[numbers.signed(v) for v in row] for row in scores.values.tolist()]}
 
 
-SPLITS = {"train": "training"}  # what a split is called before "examples"
-
-
 def examples_of(scores: HeadScores) -> str:
     """What a table was measured on, where it says so: ``64 training examples``."""
     split = scores.settings.get("split")
-    return f"{scores.samples:,} {SPLITS.get(split, split)} examples" if split else f"{scores.samples:,} examples"
+    kind = "training" if split == "train" else split
+    return f"{scores.samples:,} {kind} examples" if split else f"{scores.samples:,} examples"
 
 
 def ranked_by(scores: HeadScores) -> str:
@@ -236,7 +234,7 @@ def interval(scores: HeadScores, h: HeadId) -> str:
 
 ENOUGH = 256  # examples that costs are measured on without being asked for
 LOSSES = (COST, IN_LOSS)  # scores above 0 where something is lost without the head
-MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
+MEANWHILE = "taylor"  # an estimate of the cost that takes one forward and one backward pass
 
 
 def costs(view: View) -> HeadScores | None:
@@ -257,7 +255,7 @@ def _loss_key(view: View) -> tuple[object, ...]:
 
 
 def compute_loss_costs(view: View) -> None:
-    """Measure them on the view's examples, in an order whose every part is stratified; the grid fills in."""
+    """Measure them on the view's examples, in an order of which every part is stratified. The grid fills in."""
     if IN_LOSS not in loaders.shape(view).scores or shipped(view, IN_LOSS, "fine-tuned") is not None:
         return
     clf, data = loaders.model(view), loaders.dataset(view)
@@ -365,17 +363,15 @@ def averaged(tables: Sequence[HeadScores]) -> HeadScores:
     if correlates(first.score) and measured.size:
         signed, absolute = (f"{v:.3f}".replace("-", "−") for v in (measured.mean(), np.abs(measured).mean()))
         note += f": mean {signed}, near zero as they answer at random; mean |ρ| under each of them {absolute}"
-    return HeadScores(
-        score=first.score,
+    return replace(
+        first,
         values=mean,
         stderr=error,
         interval_low=mean - half,
         interval_high=mean + half,
-        samples=first.samples,
         undefined=max(t.undefined for t in tables),
-        undefined_by_head=first.undefined_by_head,
-        mask=first.mask,
         stability=float("nan"),
         settings={**first.settings, "fresh_heads": n},
         notes=(note,),
+        roles=None,
     )

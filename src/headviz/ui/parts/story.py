@@ -55,28 +55,22 @@ def steps() -> tuple[Step, ...]:
     assert scores is not None
     full = HeadMask.full(SIDE, SIDE)
     removed = lowest(scores.values, round(SHARE * full.size), full.kept, seed=0)
+
+    def pair(first: str, second: str, off: HeadId) -> dict[str, Any]:
+        return {"a": first, "b": second, "mask": full.without([off]).hex, "tokens": True}
+
     return (
         Step(
             "One head turns an answer",
             f"Look at the two answers: {shared} is switched off, and the model says the opposite.",
             "compare",
-            {
-                "a": "Bruno is richer than Alice.",
-                "b": "Bruno is poorer than Alice.",
-                "mask": full.without([shared]).hex,
-                "tokens": True,
-            },
+            pair("Bruno is richer than Alice.", "Bruno is poorer than Alice.", shared),
         ),
         Step(
             "Word order on another",
             f"Look at the two answers: {order_head} is off, and the model can no longer tell who follows whom.",
             "compare",
-            {
-                "a": "The aunt followed the uncle.",
-                "b": "The uncle followed the aunt.",
-                "mask": full.without([order_head]).hex,
-                "tokens": True,
-            },
+            pair("The aunt followed the uncle.", "The uncle followed the aunt.", order_head),
         ),
         Step(
             f"{100 * SHARE:.0f} % of the heads can go",
@@ -89,12 +83,7 @@ def steps() -> tuple[Step, ...]:
             "Now your own sentence",
             f"Change a word: {negation_head}, which carries negation, is off. An example is below the fields.",
             "compare",
-            {
-                "a": "The dog is not sleeping.",
-                "b": "The dog is sleeping.",
-                "mask": full.without([negation_head]).hex,
-                "tokens": True,
-            },
+            pair("The dog is not sleeping.", "The dog is sleeping.", negation_head),
             own_text=True,
         ),
     )

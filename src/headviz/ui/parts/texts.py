@@ -50,15 +50,10 @@ def current(view: View, data: Dataset) -> Text:
     example = data[min(view.example, len(data) - 1)]
     if not (view.a or view.b or view.blank):
         return Text(example.text, example.pair, example.label, example.slice)
-    if _one_field(data):
+    if data.answer.gold_is_pair:  # of a sentence to translate, which has no second text to write
         return Text(view.a or view.b, None, own=True)
     paired = data.pairs is not None
     return Text(view.a, view.b if paired else (view.b or None), own=True)
-
-
-def _one_field(data: Dataset) -> bool:
-    """Whether one's own sentence is all there is to write: the pair of a sentence to translate is its reference."""
-    return data.answer.gold_is_pair
 
 
 def choose(data: Dataset, key: str) -> Text:
@@ -118,7 +113,7 @@ def _chips(data: Dataset, key: str) -> None:
 
 def _names(data: Dataset, shown: Text) -> list[str]:
     """What the fields are called: one for each text that the model reads."""
-    if _one_field(data):
+    if data.answer.gold_is_pair:
         return ["Sentence"]
     if shown.pair is None:
         return ["Text"]

@@ -117,7 +117,7 @@ def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
 
 
 def _not_below(rows: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
-    """Which others the best is not shown to be better than: their intervals over the examples reach into its own."""
+    """The combinations that are not significantly below the best: their intervals over the examples reach into its."""
     highest = _changes(best, children)
     if highest is None:
         return ""
@@ -136,12 +136,7 @@ def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:
 
 
 def _named(r: Row) -> str:
-    return f"{r.algorithm} by {score_words(r.score)}"
-
-
-def score_words(score: str) -> str:
-    """A score's name in a sentence; magnitude is that of the weights."""
-    return "weight magnitude" if score == "magnitude" else score
+    return f"{r.algorithm} by {'weight magnitude' if r.score == 'magnitude' else r.score}"
 
 
 def _spread(r: Row) -> str:
@@ -262,7 +257,7 @@ def _score(view: RunView) -> None:
         examples = f"measured on {scores.samples:,} examples" if scores.samples else "no examples needed"
         st.caption(plain("  ·  ".join([examples, *scores.notes])))
         if frame.controls():
-            _to_heads(spec, scores)
+            _offer_scores_page(spec, scores)
     with right:
         ranking = scoring.ranking_table("run_ranking", scores, scoring.ranked_by(scores))
         show.table(ranking, rows or (), record=scores.to_dict(), height=430)
@@ -272,7 +267,7 @@ def _score(view: RunView) -> None:
 DEFAULTS = {"split": "train", "limit": None, "length_filter": "none", "off": "", "label_order": None}
 
 
-def asked_on_heads(spec: dict[str, Any]) -> bool:
+def is_on_scores_page(spec: dict[str, Any]) -> bool:
     """Whether the Scores page would compute the same table: the whole model, with the score's defaults."""
     score = spec.get("score") or DEFAULT
     if score not in SCORES or spec.get("options"):
@@ -282,16 +277,20 @@ def asked_on_heads(spec: dict[str, Any]) -> bool:
     return not SCORES[score].seeded or spec.get("seed", 0) == 0
 
 
-def _to_heads(spec: dict[str, Any], scores: HeadScores) -> None:
-    if asked_on_heads(spec):
+def _offer_scores_page(spec: dict[str, Any], scores: HeadScores) -> None:
+    if is_on_scores_page(spec):
         st.button(
-            "Open it on Scores", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, scores)
+            "Open it on Scores",
+            key="run_heads",
+            icon=":material/grid_view:",
+            on_click=_open_scores,
+            args=(spec, scores),
         )
     else:
         st.caption("The Scores page shows scores with their default options only, so it cannot show this table.")
 
 
-def _open_heads(spec: dict[str, Any], scores: HeadScores) -> None:
+def _open_scores(spec: dict[str, Any], scores: HeadScores) -> None:
     try:
         look_at(
             spec,

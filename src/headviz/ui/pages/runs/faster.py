@@ -43,7 +43,6 @@ from . import models, plans
 if TYPE_CHECKING:
     from ....progress import Cancel
     from ....runs.reading import RunView
-    from ....runs.record import RunRecord
 
 DEFAULTS = {"length": 32}  # of the form, where they are not the declared ones
 RATE = declared(SearchOptions)["rate"]  # of a training alone
@@ -76,11 +75,12 @@ def form(view: View) -> None:
     if ready is not None:
         (device, note), place = ready
         st.caption(plain(note))
-        plans.start(place, "fast", lambda owner: _start(spec, device, owner))
+        title = f"{', '.join(f'{t:g}×' for t in spec['targets'])} as fast, {spec['task']}"
+        plans.start(place, "fast", lambda owner: service.start("faster", spec, title=title, device=device, owner=owner))
 
 
 def _training(view: View) -> Callable[[], dict[str, Any]]:
-    """The fields of a training of the smaller models; what they say is read and checked later."""
+    """The fields for training the smaller models. Gives a function that reads and checks them."""
     recipe = training.recipe_for(loaders.model_name(view.model))
     with st.expander("Training of the smaller models", icon=":material/model_training:"):
         st.caption(plain(recipe.sentence(view)))
@@ -109,7 +109,7 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
 
 
 def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
-    """Refuse what cannot work before a run is written down; the device, and a line for the user."""
+    """Check the search before a run is recorded. Gives the device, and a line for the user."""
     from ....pruning.faster import FasterSteps, require_possible
 
     job = make(spec)
@@ -124,11 +124,6 @@ def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
             seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])
         sentences.append(f"The trainings take about {span(seconds)}.")
     return device_name(clf.device), " ".join(filter(None, [*sentences, chosen_on(train, dev)]))
-
-
-def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
-    title = f"{', '.join(f'{t:g}×' for t in spec['targets'])} as fast, {spec['task']}"
-    return service.start("faster", spec, title=title, device=device, owner=owner)
 
 
 def detail(view: RunView) -> None:

@@ -41,7 +41,7 @@ BADGES: dict[str, tuple[Any, str]] = {
     "lost": ("orange", ":material/help:"),
     "done": ("green", ":material/check:"),
 }
-# what to say of a run that ended early, besides its error
+# the hint for a run that ended early, below its error
 NEXT = {
     "cancelled": "Cancelled by its user. Finished steps are kept; *Resume* continues after the last one.",
     "failed": "Correct the error above, then *Resume*: the run continues after its last step. The log is below.",
@@ -130,7 +130,7 @@ PRIORITIES = {10: "give way to other programs", 0: "share the processor equally"
 
 
 def priority() -> None:
-    """How far runs give way to other programs, and a choice for those that start from now on."""
+    """The priority of runs against other programs. A choice is for runs that start from now on."""
     current, fixed = niceness(), bool(os.environ.get(NICENESS_VARIABLE))
     st.session_state["runs_niceness"] = current
     st.selectbox(

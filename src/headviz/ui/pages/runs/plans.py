@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 # A form for the options of a head score, with its formula and its caution ----------------------
 
 
-OF_THE_RUN = ("seed",)  # declared too, but a run's own seeds decide
-
-
 def fields(view: View, key: str, scores: Sequence[str]) -> Callable[[], dict[str, dict[str, Any]]]:
     """A field for each option. Gives a function that checks them and reads those that the user changed, by score."""
     if not scores:
@@ -44,7 +41,8 @@ def fields(view: View, key: str, scores: Sequence[str]) -> Callable[[], dict[str
 def _of_score(view: View, key: str, score: Score) -> Callable[[], dict[str, Any]]:
     caution = f" Caution: {score.caution}." if score.caution else ""
     st.caption(f"**{plain(score.name)}**: {plain(f'{score.formula} ({score.source}).{caution}')}")
-    options = [option for name, option in declared(score.options).items() if name not in OF_THE_RUN]
+    # a run's own seeds decide
+    options = [option for name, option in declared(score.options).items() if name != "seed"]
     if not options:
         st.caption("It has no options.")
         return dict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -281,7 +282,7 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
 
 
 def tabs_of(view: RunView) -> list[Tab]:
-    """The tabs of a run that came through the plugins' door."""
+    """The tabs that plugins add to a run."""
     of_kind = (tab for tab in TABS.values() if tab.of == view.record.kind)
     return [tab for tab in of_kind if tab.shown is None or plugins.function(tab.shown)(view)]
 
@@ -293,7 +294,7 @@ def draw_tabs(own: Mapping[str, Callable[[], Any]], added: Sequence[Tab], runs: 
         plugins.function(tab.draw)(runs)
 
     titles = [plain(title) for title in (*own, *(tab.title for tab in added))]
-    draws = (*own.values(), *(partial(draw_added, tab) for tab in added))
+    draws: list[Callable[[], Any]] = [*own.values(), *(partial(draw_added, tab) for tab in added)]
     for box, draw in zip(state.tabs(titles, key), draws, strict=True):
         if box.open:
             with box:
@@ -416,12 +417,16 @@ def order(view: RunView) -> None:
     steps = [s for s in view.steps if s.get("seed") == seed]
     top = max(s["sparsity"] for s in steps)
     full = HeadMask.full(layers, heads)
+    removed: dict[HeadId, str] = {}
+    for s in sorted(steps, key=itemgetter("sparsity"), reverse=True):
+        off = HeadMask.from_hex(s["mask"], layers, heads).off
+        removed |= dict.fromkeys(off, f"removed at {100 * s['sparsity']:.0f} %")
     show.head_grid(
         "run_order",
         full,
         survival(steps, layers, heads),
         selected=state.head(full),
-        tips={"": [[_gone(steps, HeadId(i, j), (layers, heads)) for j in range(heads)] for i in range(layers)]},
+        tips={"": [[removed.get(HeadId(i, j), "never removed") for j in range(heads)] for i in range(layers)]},
         look=Look(
             name="kept up to this share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"
         ),
@@ -431,11 +436,6 @@ def order(view: RunView) -> None:
     st.caption(
         f"Large heads were kept longest, small ones were removed first{plain(first)}. Choose one to follow its maps."
     )
-
-
-def _gone(steps: Sequence[Step], head: HeadId, size: tuple[int, int]) -> str:
-    off = [s["sparsity"] for s in steps if head in HeadMask.from_hex(s["mask"], *size).off]
-    return f"removed at {100 * min(off):.0f} %" if off else "never removed"
 
 
 # ---- one step
