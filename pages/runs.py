@@ -9,7 +9,7 @@ from headviz.ui.shell.messages import plain
 view = frame.begin()
 archived = bool(st.session_state.get("runs_archived")) and frame.controls()
 runs = listing.overview(archived=archived)
-known = listing.known_ids(view.run, runs) or listing.known_ids(view.run, listing.overview(archived=not archived))
+known = listing.existing_ids(view.run, runs) or listing.existing_ids(view.run, listing.overview(archived=not archived))
 planned = run_form.new(view, first=not runs and not known) if frame.controls() else None
 if view.run and not known:
     missing = f"There is no run {view.run[:40]}. It may have been deleted. The newest run is shown."
@@ -22,14 +22,14 @@ if frame.controls():
     left, right = st.columns([4, 11], gap="large")
     with left:
         if runs:
-            listing.chooser(runs, ids[0] if ids else "")
+            listing.choose_run(runs, ids[0] if ids else "")
         elif archived:
             st.caption("No archived runs.")
         st.toggle("Archived runs", key="runs_archived")
-        listing.priority()
+        listing.choose_priority()
 else:
     right = st.container()
 if ids:
     with right:
         run = detail.watch(ids)
-frame.recipe(*(planned or detail.of_a_tab() or listing.recipe(view, run)))
+frame.recipe(*(planned or detail.recipe_of_tab() or listing.recipe(view, run)))

@@ -192,7 +192,7 @@ WRAPPERS = {
 LOOKED_AT = {
     "pages/analyses.py": {"f'pages/{analysis.page}.py'"},  # a file of ours
     "extras/distillation/pages/distil.py": {"_place_name"},  # layers of a model
-    "pages/runs/listing.py": {"[_caption(r) for r in shown]", "sentence"},  # states and numbers; escaped by _doing
+    "pages/runs/listing.py": {"[_caption(r) for r in shown]", "sentence"},  # states and numbers; escaped by _describe
     "pages/masklab/cost.py": {"hint"},  # written by the two callers, whose names of heads are numbers
     "shell/frame.py": {"_page(name)"},  # a page, no text
     "pages/compare/answers.py": {"label"},

@@ -33,7 +33,7 @@ from ...shell.view import TABS, View
 from ...widgets.grid import Look
 from .. import analyses
 from . import faster, listing, models, steps
-from .models import look_at, of_another_model
+from .models import look_at, warn_of_other_model
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -49,16 +49,16 @@ def detail(view: RunView) -> None:
     rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
     if rows:
-        if sentence := one_class_of(view.children) + finding(rows, view.children):
+        if sentence := one_class_remark(view.children) + finding(rows, view.children):
             show.finding(sentence)
-        task = steps.chosen("Task", tasks, "sweep_task")
+        task = steps.choose_name("Task", tasks, "sweep_task")
         drawn = sweep_curves([c for c in view.children if c.record.spec.get("task") == task])
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         show.figure(
             run_curves(drawn),
             "sweep_curves",
             f"{task}: mean over the seeds against the share of heads removed; thin lines are seeds, the band one "
-            f"standard deviation, dashed {level}{dotted(drawn)}.",
+            f"standard deviation, dashed {level}{dotted_lines(drawn)}.",
         )
     else:
         st.info(
@@ -69,7 +69,7 @@ def detail(view: RunView) -> None:
     steps.draw_tabs(own, steps.tabs_of(view), view.children, "sweep_tabs")
 
 
-def dotted(drawn: Sequence[Curve]) -> str:
+def dotted_lines(drawn: Sequence[Curve]) -> str:
     """What the dotted lines of the curves are, with the semicolon before it."""
     lines = {
         "the unpruned model": [c.unpruned for c in drawn],
@@ -79,7 +79,7 @@ def dotted(drawn: Sequence[Curve]) -> str:
     return f"; dotted, {' and '.join(names)}" if names else ""
 
 
-def one_class_of(children: Sequence[RunView]) -> str:
+def one_class_remark(children: Sequence[RunView]) -> str:
     """Which runs end in answers of (nearly) one class; stands before which of them keeps most."""
     remarked = [(c.record.title, remark) for c in children if (remark := one_class(c.steps))]
     if not remarked:
@@ -192,7 +192,7 @@ def _open() -> None:
 # -----------------------------------------------------------------------------------------------
 
 
-def heads_of(view: RunView) -> None:
+def show_heads(view: RunView) -> None:
     """The table of a score or an ablation so far, and the button that opens it on its page."""
     if view.outcome:
         (_score if view.record.kind == "score" else _ablation)(view)
@@ -362,7 +362,7 @@ def watch(ids: Sequence[str]) -> RunView:
     record = first.record
     st.subheader(plain(record.title))
     st.caption(f"{plain(kind_title(record.kind))}  ·  {plain(listing.about(first))}")
-    of_another_model(first)
+    warn_of_other_model(first)
     busy = any(map(listing.busy, views))
     st.fragment(_live, run_every=listing.POLL if busy else None)(_seen(views), ids)
     if record.parent and frame.controls():
@@ -383,7 +383,7 @@ def watch(ids: Sequence[str]) -> RunView:
     elif record.kind == "faster":
         faster.detail(first)
     elif record.kind in ("score", "ablation"):
-        heads_of(first)
+        show_heads(first)
     elif record.kind in RUNS and (draw := RUNS[record.kind].draw) is not None:
         plugins.function(draw)(first)
     else:
@@ -392,7 +392,7 @@ def watch(ids: Sequence[str]) -> RunView:
     return first
 
 
-def of_a_tab() -> tuple[str, str] | None:
+def recipe_of_tab() -> tuple[str, str] | None:
     """The recipe of what a plugin's tab has just drawn; None where there is none."""
     drawn = [plugins.function(tab.recipe)() for tab in TABS.values() if tab.recipe is not None]
     return next((recipe for recipe in drawn if recipe is not None), None)

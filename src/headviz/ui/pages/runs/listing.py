@@ -84,7 +84,7 @@ def labels(runs: Sequence[RunView]) -> dict[str, str]:
 # ---- the list
 
 
-def chooser(runs: Sequence[RunView], chosen: str) -> None:
+def choose_run(runs: Sequence[RunView], chosen: str) -> None:
     """The list of runs. The chosen one is shown."""
     shown = runs if st.session_state.get("runs_all") else runs[:SHOWN]
     titles = {i: plain(name) for i, name in labels(shown).items()}
@@ -129,7 +129,7 @@ def _pick() -> None:
 PRIORITIES = {10: "give way to other programs", 0: "share the processor equally", 19: "use only what is idle"}
 
 
-def priority() -> None:
+def choose_priority() -> None:
     """The priority of runs against other programs. A choice is for runs that start from now on."""
     current, fixed = niceness(), bool(os.environ.get(NICENESS_VARIABLE))
     st.session_state["runs_niceness"] = current
@@ -146,7 +146,7 @@ def priority() -> None:
     )
 
 
-def known_ids(text: str, runs: Sequence[RunView]) -> list[str]:
+def existing_ids(text: str, runs: Sequence[RunView]) -> list[str]:
     """The existing runs that an address names, including the runs of sweeps."""
     existing = {v.record.id for r in runs for v in (r, *r.children)}
     return [i for i in text.split(",") if i in existing]
@@ -184,7 +184,7 @@ def state_line(view: RunView) -> None:
     colour, icon = BADGES.get(view.state, ("gray", ""))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.badge(plain(view.state), icon=icon or None, color=colour)
-        if sentence := _doing(view):
+        if sentence := _describe(view):
             st.markdown(sentence)
     if record.expected > 1 and view.state in ACTIVE:
         if view.children:
@@ -203,7 +203,7 @@ def state_line(view: RunView) -> None:
     buttons(view)
 
 
-def _doing(view: RunView) -> str:
+def _describe(view: RunView) -> str:
     p, parts = view.progress, []
     if view.position:
         parts.append(f"number {view.position} in the queue")
@@ -295,10 +295,10 @@ def buttons(view: RunView) -> None:
                 _downloads(view)
         if not busy(view) and not record.parent and not recorded.of(record.id):
             with st.popover("Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=plain(refusal)):
-                _tidy(view)
+                _archive_or_delete(view)
 
 
-def _tidy(view: RunView) -> None:
+def _archive_or_delete(view: RunView) -> None:
     """Archive or delete, with the disk space that it frees."""
     record = view.record
     used = service.used(record.id)

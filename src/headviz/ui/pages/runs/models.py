@@ -33,7 +33,7 @@ OF_TABLE = ("text_columns", "label_column", "separator", "skip_bad", "thresholds
 ABOUT = ("model", "revision", "job", "task", "data", *OF_TABLE)
 
 
-def of_another_model(view: RunView) -> None:
+def warn_of_other_model(view: RunView) -> None:
     """Say whose figures these are, where a run is neither of the model that is open nor has made it."""
     first = view.children[0] if view.children else view
     model, current = first.record.spec.get("model"), state.view().model

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Step = dict[str, Any]
 
 
-def chosen(label: str, names: Sequence[str], key: str, title_of: Callable[[str], str] = str) -> str:
+def choose_name(label: str, names: Sequence[str], key: str, title_of: Callable[[str], str] = str) -> str:
     """The name that a figure is about. It is asked for only where there are several."""
     if len(names) == 1:
         return names[0]
@@ -58,7 +58,7 @@ def chosen(label: str, names: Sequence[str], key: str, title_of: Callable[[str],
     return name or names[0]
 
 
-def boxes(view: RunView, step: Step, metric: str) -> None:
+def show_numbers(view: RunView, step: Step, metric: str) -> None:
     """The step's numbers, those of the full model it is compared with, and those of θ* where that is another model."""
     baseline = baselines.against(view.record.spec, view.baseline)
     full = baselines.full_of(view.baseline, step.get("seed"), baseline)
@@ -179,7 +179,7 @@ def _thinned(steps: list[int]) -> list[int]:
     return sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, MOST)})
 
 
-def story(maps: StepMaps) -> str:
+def describe(maps: StepMaps) -> str:
     """When the head is removed, and how the answer changes."""
     index = next((i for i, s in enumerate(maps.steps) if s.state == "removed"), None)
     fate = f"{maps.head} is never removed"
@@ -212,7 +212,7 @@ def _panels(result: StepMaps, name: str) -> go.Figure:
 
 
 def _draw(result: StepMaps, step: int) -> None:
-    show.finding(story(result))
+    show.finding(describe(result))
     captions = {
         "attention": f"Where {result.head} looks after each step. Rows are queries and sum to 1 over the keys.",
         "attribution": f"Which connections speak for (blue) or against (orange) the explained class '{result.target}'.",
@@ -256,7 +256,7 @@ def _draw(result: StepMaps, step: int) -> None:
 def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
     """Everything below the state line."""
     if not view.steps:
-        before_first(view)
+        show_no_steps(view)
         return
     names = list(view.steps[-1]["metrics"])
     show.finding(finding(view.steps, names[0], state.view().margin))
@@ -266,13 +266,13 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
     with left:
         _curves([view, *others], names)
     with right:
-        order(view)
+        show_order(view)
     if frame.controls():
         playback.section(view)
     step = _choose(view)
-    boxes(view, step, names[0])
+    show_numbers(view, step, names[0])
     if frame.controls():
-        _ways_on(view, step)
+        _mask_lab_buttons(view, step)
     own: dict[str, Callable[[], Any]] = {"Steps": partial(models_table, view)}
     added = []
     if not recorded.of(view.record.id):  # which has no files, only steps
@@ -301,7 +301,7 @@ def draw_tabs(own: Mapping[str, Callable[[], Any]], added: Sequence[Tab], runs: 
                 draw()
 
 
-def before_first(view: RunView) -> None:
+def show_no_steps(view: RunView) -> None:
     """The message for a run that has no step yet, by its state."""
     names = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
     measured = f"So far measured: {', '.join(dict.fromkeys(names))}." if names else "Nothing is measured yet."
@@ -319,9 +319,9 @@ def before_first(view: RunView) -> None:
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    metric = chosen("Metric", names, "run_metric", metric_title)
+    metric = choose_name("Metric", names, "run_metric", metric_title)
     sizes = [dev_size(v) for v in views]
-    warning = unlike(views, sizes)
+    warning = why_not_comparable(views, sizes)
     drawn = (
         curve_of(v.to_dict(), metric, f"{v.record.title} ({v.record.id}{f', n = {n:,}' if warning and n else ''})")
         for v, n in zip(views, sizes, strict=True)
@@ -356,7 +356,7 @@ def dev_size(view: RunView) -> int | None:
     return sum((view.steps[-1].get("predicted") or {}).values()) or None if view.steps else None
 
 
-def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
+def why_not_comparable(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
     """Why the curves in one figure cannot be compared point by point; empty if they can."""
     specs = [v.record.spec for v in views]
     tasks = list(dict.fromkeys(str(s.get("task")) for s in specs))
@@ -407,7 +407,7 @@ def survival(steps: Sequence[Step], layers: int, heads: int) -> np.ndarray:
     return values
 
 
-def order(view: RunView) -> None:
+def show_order(view: RunView) -> None:
     """A grid of how long each head was kept. A click chooses the head whose maps are shown below."""
     run_state = state_of(view)
     if run_state is None and not recorded.of(view.record.id):
@@ -452,7 +452,7 @@ def _choose(view: RunView) -> Step:
             int(s["step"]): s for s in view.steps
         }
         number = state.view().step
-        st.session_state["run_step"] = number if number in steps else praised(view, steps)
+        st.session_state["run_step"] = number if number in steps else best_step(view, steps)
         options: dict[str, Any] = {
             "key": "run_step",
             "on_change": _step,
@@ -465,7 +465,7 @@ def _choose(view: RunView) -> Step:
     return steps[st.session_state["run_step"] if st.session_state["run_step"] in steps else max(steps)]
 
 
-def praised(view: RunView, steps: Mapping[int, Step]) -> int:
+def best_step(view: RunView, steps: Mapping[int, Step]) -> int:
     """The step that the run's sentence praises; the last one where it praises none."""
     share = can_go(view.steps, next(iter(view.steps[-1]["metrics"])), state.view().margin)
     return next((k for k, s in steps.items() if round(s["sparsity"], 9) == share), max(steps))
@@ -483,7 +483,7 @@ def kept_model(view: RunView, step: Step) -> str:
     return str(folder) if folder.is_dir() else ""
 
 
-def _ways_on(view: RunView, step: Step) -> None:
+def _mask_lab_buttons(view: RunView, step: Step) -> None:
     """Buttons to the Mask lab: with the step's own model if it was kept, and with the step's mask on θ*."""
     retrained = baselines.retrains(view.record.spec)
     changed = retrained or step.get("repair_error") is not None
