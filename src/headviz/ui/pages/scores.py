@@ -185,22 +185,20 @@ def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
     """The table of the view's score, with a button or progress while there is none of enough examples."""
     key = scoring.key_of(view, weights=weights)
     scores = scoring.scores(view, weights=weights)
-    job = jobs.find(key)
-    if job is not None or key in _asked():
+    if jobs.find(key) is not None or key in _asked():
         return scoring.compute(view, weights)
-    if not state.view().present:
-        enough = scores is not None and (not scores.samples or scores.samples >= view.samples)
+    enough = scores is not None and (not scores.samples or scores.samples >= view.samples)
+    if not enough and not state.view().present:
         verb = "Compute" if scores is None else "Refine"
         noun = "scores" if view.weights == "fine-tuned" else f"{weights} scores"
-        if not enough:
-            st.button(
-                plain(f"{verb} {noun}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
-                key=f"compute_{weights}_{view.score}",
-                icon=":material/play_arrow:",
-                type="primary" if scores is None else "secondary",
-                on_click=_ask,
-                args=(key,),
-            )
+        st.button(
+            plain(f"{verb} {noun}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
+            key=f"compute_{weights}_{view.score}",
+            icon=":material/play_arrow:",
+            type="primary" if scores is None else "secondary",
+            on_click=_ask,
+            args=(key,),
+        )
     return scores
 
 
