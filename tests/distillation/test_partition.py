@@ -8,16 +8,7 @@ import torch
 
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.extras.distillation.layer_removal import (
-    KEPT,
-    USELESS,
-    ZEROED,
-    Partition,
-    Piece,
-    remove,
-    trim,
-    zeroed_model,
-)
+from headviz.extras.distillation.layer_removal import KEPT, USELESS, ZEROED, Partition, Piece, remove, zeroed_model
 from headviz.extras.distillation.removal import Removal
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
@@ -161,7 +152,7 @@ def test_shared_values_cannot_be_zeroed(monkeypatch):
     clf = tiny_classifier("bert")
     monkeypatch.setattr(type(clf), "group_size", 2)
     with pytest.raises(ModelError, match="whose zeros are in W_O"):
-        trim(clf, headviz.HeadMask.full(3, 4).without([(0, 1)]), by="v")
+        remove(clf, Removal.parse("heads-v:0.1"))
 
 
 def test_the_teacher_is_left_alone():

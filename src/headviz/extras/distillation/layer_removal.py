@@ -21,7 +21,7 @@ from ...models.base import TransformerModel
 from ...models.families import FAMILIES, Family
 from ...models.families.sheet import Layers
 from ...models.feed_forward import HOLLOW, NEURONS, Place, block, hollow
-from ...models.pruning import IN, fit_tables, parts, position_tables, prune, require_prunable, table_columns
+from ...models.pruning import IN, fit_tables, parts, position_tables, prune, table_columns
 from .removal import Removal
 
 
@@ -36,6 +36,12 @@ class Piece:
     def take(self, tensor: Tensor) -> Tensor:
         return tensor if self.index is None else tensor.index_select(self.dim, self.index.to(tensor.device))
 
+    def shape_in(self, shape: torch.Size) -> torch.Size:
+        """The shape of these entries of a tensor of this shape."""
+        if self.index is None:
+            return shape
+        return torch.Size([*shape[: self.dim], len(self.index), *shape[self.dim + 1 :]])
+
     def fill(self, tensor: Tensor, value: float) -> None:
         """Set these entries of a tensor, in place."""
         if self.index is None:
@@ -44,92 +50,35 @@ class Piece:
             tensor.index_fill_(self.dim, self.index.to(tensor.device), value)
 
 
-@dataclass(frozen=True, eq=False)
-class Trimmed:
-    """A smaller model and how its weights follow from the larger one's."""
-
-    classifier: TransformerModel
-    kept: dict[str, Piece]  # name in the smaller model -> entries of the larger one
-    zeroed: tuple[Piece, ...]  # entries of the larger model; with these at zero the removed parts do nothing
-    exact: bool  # whether the larger model with these zeros computes just what the smaller one does
-    remark: str = ""
-
-
-def trim(
-    clf: TransformerModel,
-    heads: HeadMask | None = None,
-    ffn: Sequence[Place] = (),
-    layers: Sequence[Place] = (),
-    by: str = "",
-) -> Trimmed:
-    """Remove these heads, blocks and layers at once. What is left keeps the teacher's weights.
-
-    Heads are switched off by zeros in their columns of W_O, or ``by`` zeros in W_V ("v"), in all of W_Q, W_K and W_V
-    ("qkv"), with their biases, or in all four ("all"). The student is the same.
-    """
-    stacks = removable(clf.family) if ffn or layers else {}
-    for place in (*ffn, *layers):
-        require_place(clf, stacks, place)
-    require_left(clf, stacks, layers)
-    kept = {name: Piece(name) for name, _ in clf.model.named_parameters()}
-    zeroed: list[Piece] = []
-    smaller = clf
-    if heads is not None:
-        require_prunable(clf)
-        smaller = prune(clf, heads)
-        _heads(clf, smaller.present, kept, zeroed, by)
-    else:
-        smaller = dataclasses.replace(clf, model=copy.deepcopy(clf.model))
-    names = {id(m): name for name, m in smaller.model.named_modules()}
-    for stack, layer in ffn:
-        inner, outer = block(smaller.model, stacks[stack], layer)
-        for m in inner:
-            for what, _ in m.named_parameters():
-                kept[f"{names[id(m)]}.{what}"] = Piece(f"{names[id(m)]}.{what}", 0, torch.zeros(0, dtype=torch.long))
-        name = f"{names[id(outer)]}.weight"
-        kept[name] = Piece(name, 1, torch.zeros(0, dtype=torch.long))
-        zeroed.append(Piece(name))
-    hollow(smaller.model, ffn, stacks)
-    if layers:
-        smaller = _without_layers(smaller, stacks, layers, kept, zeroed)
-    _tables(clf, smaller, kept)
-    exact = all(stacks[stack].pre_norm for stack, _ in layers)
-    remark = (
-        ""
-        if exact
-        else (
-            f"{clf.family.title} normalises after each residual sum: with all that it writes at zero, a layer is "
-            "norm(norm(x)), not the identity, so the student is not exactly the teacher with zeros"
-        )
-    )
-    return Trimmed(smaller, kept, tuple(zeroed), exact, remark)
-
-
-def _heads(clf: TransformerModel, present: HeadMask, kept: dict[str, Piece], zeroed: list[Piece], by: str) -> None:
+def _remove_heads(
+    clf: TransformerModel, mask: HeadMask, kept: dict[str, Piece], zeroed: list[Piece], by: str
+) -> TransformerModel:
+    smaller = prune(clf, mask)
     names = {id(m): name for name, m in clf.model.named_modules()}
     for row in range(clf.num_layers):
-        if clf.present.kept_in(row) == present.kept_in(row):
+        if clf.present.kept_in(row) == smaller.present.kept_in(row):
             continue
-        own = _own_maps(clf, row, by)
-        for part in parts(clf, row, clf.present, present):
+        zeroed_maps = _zeroed_maps(clf, row, by)
+        for part in parts(clf, row, clf.present, smaller.present):
             matrix, index = part.matrix, part.index.cpu()
-            name = f"{names[id(matrix)]}.weight"
-            kept[name] = Piece(name, part.dim, index)
-            there = torch.ones(matrix.weight.shape[part.dim], dtype=torch.bool)
-            there[index] = False
-            gone = there.nonzero()[:, 0]
+            removed = torch.ones(matrix.weight.shape[part.dim], dtype=torch.bool)
+            removed[index] = False
+            pieces = [("weight", part.dim)]
             if part.side == IN:
-                zeroed += [Piece(name, part.dim, gone)] if by in ("", "all") else []
-                continue
-            switched = any(matrix is m for m in own)
-            zeroed += [Piece(name, part.dim, gone)] if switched else []
-            if matrix.bias is not None:
-                name = f"{names[id(matrix)]}.bias"
-                kept[name] = Piece(name, 0, index)
-                zeroed += [Piece(name, 0, gone)] if switched else []
+                is_zeroed = by in ("", "all")
+            else:
+                is_zeroed = any(matrix is m for m in zeroed_maps)
+                if matrix.bias is not None:
+                    pieces.append(("bias", 0))
+            for kind, dim in pieces:
+                name = f"{names[id(matrix)]}.{kind}"
+                kept[name] = Piece(name, dim, index)
+                if is_zeroed:
+                    zeroed.append(Piece(name, dim, removed.nonzero()[:, 0]))
+    return smaller
 
 
-def _own_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
+def _zeroed_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
     """The maps whose outputs are zeroed: none, W_V, or W_Q, W_K and W_V."""
     query, key, value, _ = clf.projections(row)
     if by and (query is key or clf.group_size > 1):
@@ -140,11 +89,10 @@ def _own_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
     return {"": [], "v": [value], "qkv": [query, key, value], "all": [query, key, value]}[by]
 
 
-def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:
+def _cut_tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:
     """Position tables have a column for every head that is left in any layer of their stack."""
     names = {id(m): name for name, m in clf.model.named_modules()}
-    both = zip(position_tables(clf), position_tables(smaller), strict=True)
-    for (table, rows), (_, new_rows) in both:
+    for (table, rows), (_, new_rows) in zip(position_tables(clf), position_tables(smaller), strict=True):
         old, new = table_columns(clf.present, rows), table_columns(smaller.present, new_rows)
         if old != new:
             name = f"{names[id(table)]}.weight"
@@ -154,7 +102,7 @@ def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Pi
 # layers ----------------------------------------------------------------------------------------
 
 
-def _without_layers(
+def _remove_layers(
     clf: TransformerModel,
     stacks: Mapping[str, Layers],
     layers: Sequence[Place],
@@ -164,65 +112,65 @@ def _without_layers(
     model: Any = clf.model  # a copy already
     before = {id(p): name for name, p in model.named_parameters()}
     names = {id(m): name for name, m in model.named_modules()}
-    rows = set()
+    removed_rows = set()
     for stack in dict.fromkeys(s for s, _ in layers):
         parts = stacks[stack]
-        gone = {layer for s, layer in layers if s == stack}
+        removed = {layer for s, layer in layers if s == stack}
         modules = model.base_model.get_submodule(parts.modules)
-        for layer in sorted(gone):
-            there = dict(modules[layer].named_modules())
+        for layer in sorted(removed):
             for path in parts.writes:
-                for what, _ in there[path].named_parameters():
-                    zeroed.append(Piece(f"{names[id(there[path])]}.{what}"))
-        rows |= {row for layer in gone for row in rows_of(clf, stack, layer)}
-        left = [i for i in range(len(modules)) if i not in gone]
-        _keep(model, parts, modules, left)
-        _renumber(model.config, stack, left)
+                writer = modules[layer].get_submodule(path)
+                zeroed += [Piece(f"{names[id(writer)]}.{name}") for name, _ in writer.named_parameters()]
+            removed_rows.update(rows_of(clf, stack, layer))
+        numbers = [i for i in range(len(modules)) if i not in removed]
+        _keep_layers(model, parts, modules, numbers)
+        _renumber(model.config, stack, numbers)
     after = {name: kept[before[id(p)]] for name, p in model.named_parameters()}
     kept.clear()
     kept.update(after)
-    stay = [row for row in range(clf.num_layers) if row not in rows]
-    off = [(new, h) for new, row in enumerate(stay) for h in clf.present.off_in(row)]
-    present = HeadMask.full(len(stay), clf.num_heads).without(off)
-    columns = [table_columns(clf.present, own) for _, own in position_tables(clf)]
+    rows = [row for row in range(clf.num_layers) if row not in removed_rows]
+    off = [(new, h) for new, row in enumerate(rows) for h in clf.present.off_in(row)]
+    present = HeadMask.full(len(rows), clf.num_heads).without(off)
+    columns = [table_columns(clf.present, table_rows) for _, table_rows in position_tables(clf)]
     smaller = dataclasses.replace(clf, model=model, present=present)
     wider = present
-    for heads, (_, own) in zip(columns, position_tables(smaller), strict=True):
-        wider = wider.with_([(own.start, h) for h in heads])  # a grid with just the old columns
+    for heads, (_, table_rows) in zip(columns, position_tables(smaller), strict=True):
+        wider = wider.with_([(table_rows.start, h) for h in heads])  # a grid with just the old columns
     fit_tables(smaller, wider)
     return smaller
 
 
-def _keep(model: Any, parts: Layers, modules: nn.ModuleList, left: list[int]) -> None:
-    stay = [modules[i] for i in left]
+def _keep_layers(model: Any, parts: Layers, modules: nn.ModuleList, numbers: list[int]) -> None:
+    layers = [modules[i] for i in numbers]
     for _ in range(len(modules)):
         del modules[0]
-    modules.extend(stay)
-    for number, layer in enumerate(stay):
+    modules.extend(layers)
+    for number, layer in enumerate(layers):
         m: Any
         for m in layer.modules():
             if getattr(m, "layer_idx", None) is not None:
                 m.layer_idx = number  # a decoder's cache is indexed by it
     config = model.config
-    setattr(config, parts.count, len(left))
+    setattr(config, parts.count, len(layers))
     holder = model.base_model.get_submodule(parts.modules.rpartition(".")[0]) if "." in parts.modules else None
-    own = getattr(holder, "config", None)
-    if parts.own_count is not None and own is not None and own is not config:
-        setattr(own, parts.own_count, len(left))
+    stack_config = getattr(holder, "config", None)
+    if parts.own_count is not None and stack_config is not None and stack_config is not config:
+        setattr(stack_config, parts.own_count, len(layers))
     if hasattr(holder, parts.count):
-        setattr(holder, parts.count, len(left))
+        setattr(holder, parts.count, len(layers))
     kinds = getattr(config, "layer_types", None)
     if kinds is not None:
-        config.layer_types = [kinds[i] for i in left]
+        config.layer_types = [kinds[i] for i in numbers]
 
 
-def _renumber(config: Any, stack: str, left: list[int]) -> None:
+def _renumber(config: Any, stack: str, numbers: list[int]) -> None:
     """Let the records of removed blocks and neurons name the layers by their new numbers."""
-    gone, sizes = getattr(config, HOLLOW, {}), getattr(config, NEURONS, {})
-    if stack in gone:
-        setattr(config, HOLLOW, {**gone, stack: [left.index(i) for i in gone[stack] if i in left]})
+    hollow_layers, sizes = getattr(config, HOLLOW, {}), getattr(config, NEURONS, {})
+    if stack in hollow_layers:
+        layers = [numbers.index(i) for i in hollow_layers[stack] if i in numbers]
+        setattr(config, HOLLOW, {**hollow_layers, stack: layers})
     if stack in sizes:
-        setattr(config, NEURONS, {**sizes, stack: [sizes[stack][i] for i in left]})
+        setattr(config, NEURONS, {**sizes, stack: [sizes[stack][i] for i in numbers]})
 
 
 def rows_of(clf: TransformerModel, stack: str, layer: int) -> Iterator[int]:
@@ -231,10 +179,10 @@ def rows_of(clf: TransformerModel, stack: str, layer: int) -> Iterator[int]:
         yield clf.stacks[name][layer]
 
 
-# what can be asked -----------------------------------------------------------------------------
+# what can be removed ---------------------------------------------------------------------------
 
 
-def removable(family: Family) -> Mapping[str, Layers]:
+def stacks_of(family: Family) -> Mapping[str, Layers]:
     """A family's stacks of layers by name, or an error for one whose layers cannot be taken out."""
     if family.why_layers_stay:
         possible = (f.title for f in FAMILIES.values() if not f.why_layers_stay)
@@ -245,29 +193,20 @@ def removable(family: Family) -> Mapping[str, Layers]:
     return family.layers
 
 
-def depth(clf: TransformerModel, parts: Layers) -> int:
-    """How many layers a stack has."""
-    return len(clf.module(parts.modules))
-
-
-def require_place(clf: TransformerModel, stacks: Mapping[str, Layers], place: Place) -> None:
-    """One clear line for a stack or layer that the model lacks."""
-    stack, layer = place
-    if stack not in stacks:
-        raise ModelError(f"{clf.family.title} has no {stack} layers. Its stacks: {', '.join(stacks)}.")
-    n = depth(clf, stacks[stack])
-    if not 0 <= layer < n:
-        raise ModelError(f"There is no {stack} layer {layer}: the model has 0 to {n - 1}, counted from zero.")
-
-
-def require_left(clf: TransformerModel, stacks: Mapping[str, Layers], layers: Sequence[Place]) -> None:
-    """One clear line for a removal of all layers, or of one that others are built on."""
-    for stack in dict.fromkeys(s for s, _ in layers):
-        gone = {layer for s, layer in layers if s == stack}
-        n = depth(clf, stacks[stack])
-        if len(gone) == n:
+def require_places(clf: TransformerModel, stacks: Mapping[str, Layers], removal: Removal) -> None:
+    """One clear line for a stack or layer that the model lacks, and for a layer that must stay."""
+    for stack, layer in (*removal.ffn, *removal.layers):
+        if stack not in stacks:
+            raise ModelError(f"{clf.family.title} has no {stack} layers. Its stacks: {', '.join(stacks)}.")
+        n = len(clf.module(stacks[stack].modules))
+        if not 0 <= layer < n:
+            raise ModelError(f"There is no {stack} layer {layer}: the model has 0 to {n - 1}, counted from zero.")
+    for stack in dict.fromkeys(s for s, _ in removal.layers):
+        removed = {layer for s, layer in removal.layers if s == stack}
+        n = len(clf.module(stacks[stack].modules))
+        if len(removed) == n:
             raise ModelError(f"This removes all {n} {stack} layers and leaves nothing. Keep at least one.")
-        if 0 in gone and stacks[stack].first_differs:
+        if 0 in removed and stacks[stack].first_differs:
             raise ModelError(
                 f"The first {stack} layer of {clf.family.title} is built otherwise than the rest, "
                 f"which need it. Choose a layer from 1 to {n - 1}."
@@ -308,9 +247,9 @@ class Partition:
         counts = torch.zeros(self.shapes[name], dtype=torch.int8)
         for piece in (*self.kept.values(), *self.zeroed):
             if piece.name == name:
-                mine = torch.zeros_like(counts)
-                piece.fill(mine, 1)
-                counts += mine
+                entries = torch.zeros_like(counts)
+                piece.fill(entries, 1)
+                counts += entries
         return counts
 
     def roles(self, name: str) -> Tensor:
@@ -325,14 +264,11 @@ class Partition:
     @property
     def sizes(self) -> dict[str, int]:
         """How many weights are kept, useless and zeroed; together they are all of the teacher's."""
+        kept, zeroed = (
+            sum(p.shape_in(self.shapes[p.name]).numel() for p in pieces) for pieces in (self.kept.values(), self.zeroed)
+        )
         total = sum(shape.numel() for shape in self.shapes.values())
-        kept = sum(self._size(p) for p in self.kept.values())
-        zeroed = sum(self._size(p) for p in self.zeroed)
         return {"kept": kept, "useless": total - kept - zeroed, "zeroed": zeroed}
-
-    def _size(self, piece: Piece) -> int:
-        shape = self.shapes[piece.name]
-        return shape.numel() if piece.index is None else shape.numel() // max(1, shape[piece.dim]) * len(piece.index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +280,11 @@ class Removed:
 
 
 def remove(clf: TransformerModel, removal: Removal) -> Removed:
-    """Remove a part from a model. The student has the teacher's weights; a ``UserError`` if the part is not there."""
+    """Remove a part from a model. The student has the teacher's weights; a ``UserError`` if the part is not there.
+
+    Heads are switched off by zeros in their columns of W_O, or ``by`` zeros in W_V ("v"), in all of W_Q, W_K and W_V
+    ("qkv"), with their biases, or in all four ("all"). The student is the same.
+    """
     if removal.attention:
         raise ModelError(
             f"{clf.family.title} has heads, not one attention that could give way to a mean. "
@@ -352,28 +292,58 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
         )
     removal = removal.in_rows(clf.stacks)
     mask = _mask(clf, removal) if removal.heads else None
-    trimmed = trim(clf, mask, removal.ffn, removal.layers, removal.by)
+    stacks = stacks_of(clf.family) if removal.ffn or removal.layers else {}
+    require_places(clf, stacks, removal)
+    kept = {name: Piece(name) for name, _ in clf.model.named_parameters()}
+    zeroed: list[Piece] = []
+    if mask is None:
+        smaller = dataclasses.replace(clf, model=copy.deepcopy(clf.model))
+    else:
+        smaller = _remove_heads(clf, mask, kept, zeroed, removal.by)
+    nothing = torch.zeros(0, dtype=torch.long)
+    names = {id(m): name for name, m in smaller.model.named_modules()}
+    for stack, layer in removal.ffn:
+        inner, outer = block(smaller.model, stacks[stack], layer)
+        for m in inner:
+            for kind, _ in m.named_parameters():
+                name = f"{names[id(m)]}.{kind}"
+                kept[name] = Piece(name, 0, nothing)
+        name = f"{names[id(outer)]}.weight"
+        kept[name] = Piece(name, 1, nothing)
+        zeroed.append(Piece(name))
+    hollow(smaller.model, removal.ffn, stacks)
+    if removal.layers:
+        smaller = _remove_layers(smaller, stacks, removal.layers, kept, zeroed)
+    _cut_tables(clf, smaller, kept)
+    exact, remark = all(stacks[stack].pre_norm for stack, _ in removal.layers), ""
+    if not exact:
+        remark = (
+            f"{clf.family.title} normalises after each residual sum: with all that it writes at zero, a layer is "
+            "norm(norm(x)), not the identity, so the student is not exactly the teacher with zeros"
+        )
     shapes = {name: p.shape for name, p in clf.model.named_parameters()}
-    partition = Partition(shapes, trimmed.kept, trimmed.zeroed, trimmed.exact, trimmed.remark)
-    _check(trimmed.classifier.model, partition)
-    return Removed(trimmed.classifier, partition)
+    partition = Partition(shapes, kept, tuple(zeroed), exact, remark)
+    _check(smaller.model, partition)
+    return Removed(smaller, partition)
 
 
 def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
-    gone = [h for h in removal.heads if h in set(clf.present.off)]
-    if gone:
-        raise MaskError(f"{_called(clf, gone[0])} has been removed from this model already.")
+    absent = [h for h in removal.heads if h in set(clf.present.off)]
+    if absent:
+        raise MaskError(f"{_head_name(clf, absent[0])} has been removed from this model already.")
     if not clf.under(mask).kept:
         raise MaskError("This removes every head and leaves no attention at all. Keep at least one head.")
     for stack, layer in removal.layers:
         inside = [h for h in removal.heads if h.layer in set(rows_of(clf, stack, layer))]
         if inside:
-            raise MaskError(f"{_called(clf, inside[0])} goes with {stack} layer {layer} already. Name one of the two.")
+            raise MaskError(
+                f"{_head_name(clf, inside[0])} goes with {stack} layer {layer} already. Name one of the two."
+            )
     return mask
 
 
-def _called(clf: TransformerModel, head: HeadId) -> str:
+def _head_name(clf: TransformerModel, head: HeadId) -> str:
     return f"{clf.row_name(head.layer)}·H{head.head}"
 
 
@@ -381,21 +351,15 @@ def _check(student: nn.Module, partition: Partition) -> None:
     """Make sure that every tensor of the student comes from entries of the teacher that have its shape."""
     for name, weight in student.named_parameters():
         piece = partition.kept.get(name)
-        if piece is None or _shape(piece, partition.shapes[piece.name]) != weight.shape:
+        if piece is None or piece.shape_in(partition.shapes[piece.name]) != weight.shape:
             raise ModelError(f"The student's {name} has no counterpart in the teacher. Please report this model.")
-
-
-def _shape(piece: Piece, shape: torch.Size) -> torch.Size:
-    if piece.index is None:
-        return shape
-    return torch.Size([*shape[: piece.dim], len(piece.index), *shape[piece.dim + 1 :]])
 
 
 def zeroed_model(model: nn.Module, partition: Partition) -> Any:
     """A copy of the teacher with v2 at zero: what the student is compared with."""
-    own = copy.deepcopy(model)
-    weights = dict(own.named_parameters())
+    zeroed = copy.deepcopy(model)
+    weights = dict(zeroed.named_parameters())
     with torch.no_grad():
         for piece in partition.zeroed:
             piece.fill(weights[piece.name], 0.0)
-    return own
+    return zeroed
