@@ -7,24 +7,19 @@ copied weights, from the prior's mean, or are trained by variational inference a
 
 from ...plugins import Command, RunKind
 
+_ABOUT = "remove a part and train students in its place, from several starts"
+_JOB = "headviz.extras.distillation.job"
 _PAGES = "headviz.extras.distillation.pages"
-COMMANDS = [
-    Command(
-        "distill",
-        "remove a part and train students in its place, from several starts",
-        "headviz.extras.distillation.job",
-        after="prune",
-    )
-]
+COMMANDS = [Command("distill", _ABOUT, _JOB, after="prune")]
 RUNS = [
     RunKind(
         "distill",
         "Distillation",
-        "remove a part and train students in its place, from several starts",
-        "headviz.extras.distillation.job:make",
+        _ABOUT,
+        f"{_JOB}:make",
         draw=f"{_PAGES}.results:detail",
         form=f"{_PAGES}.distil:form",
         side_by_side=True,
     )
 ]
-NAMES = {"distil": "headviz.extras.distillation.job", "DistillationPlan": "headviz.extras.distillation.plan"}
+NAMES = {"distil": _JOB, "DistillationPlan": "headviz.extras.distillation.plan"}

@@ -28,10 +28,6 @@ class Point:
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Point:
-        return cls(**record)
-
 
 @dataclass(frozen=True)
 class Band:
@@ -45,11 +41,11 @@ class Band:
 
 def band(values: Sequence[float | None]) -> Band:
     """Mean and interval over seeds; undefined values are left out and not counted."""
-    there = [v for v in values if v is not None and math.isfinite(v)]
-    if not there:
+    defined = [v for v in values if v is not None and math.isfinite(v)]
+    if not defined:
         return Band(None, None, None, 0)
-    mean, low, high = interval_of_mean(there)
-    return Band(mean, low, high, len(there)) if len(there) > 1 else Band(mean, None, None, 1)
+    mean, low, high = interval_of_mean(defined)
+    return Band(mean, low, high, len(defined)) if len(defined) > 1 else Band(mean, None, None, 1)
 
 
 def merged(curves: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:

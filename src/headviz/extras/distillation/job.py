@@ -110,11 +110,11 @@ class DistillationJob(Job):
         teacher = state["teacher"]
         if teacher is None:
             return {}
-        whole = teacher["parameters"]
-        steps = {0: {**_step(teacher, "teacher", whole), "reference": True}}
+        total = teacher["parameters"]
+        steps = {0: {**_step(teacher, "teacher", total), "reference": True}}
         for i, piece in enumerate(self.plan.pieces):
             if piece in state["students"]:
-                steps[i + 1] = _step(state["students"][piece], piece, whole)
+                steps[i + 1] = _step(state["students"][piece], piece, total)
         return steps
 
     def expected(self, state: State) -> int:
@@ -150,10 +150,10 @@ class DistillationJob(Job):
         return Checkpoints(folder, "distillation", ".json", digits=0, keep=1, sealed=False)
 
 
-def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
+def _step(result: dict[str, Any], name: str, total: int) -> dict[str, Any]:
     step = {
         "name": name,
-        "sparsity": 1 - result["parameters"] / whole,
+        "sparsity": 1 - result["parameters"] / total,
         "mask": None,
         "metrics": result["metrics"],
         "seconds": result.get("seconds", 0.0),
@@ -208,24 +208,24 @@ def distil(
                 raise error.reworded(f"{error} Nothing was kept.") from error
             raise error.reworded(f"{error} What is finished stays: the same command goes on from there.") from error
     tidy(place)
-    _settle(execution, plan.pieces[0], place)
+    _move_to_top(execution, plan.pieces[0], place)
     return outcome(plan, execution.state)
 
 
-def _settle(execution: Execution, piece: str, place: Path) -> None:
+def _move_to_top(execution: Execution, piece: str, place: Path) -> None:
     """Move the first student's model to the top, so that the folder itself can be loaded."""
     students = execution.state["students"]
-    first = students[piece]
-    folder = place / STUDENTS / piece
-    if first["model"] == ".":
+    if students[piece]["model"] == ".":
         return
+    folder = place / STUDENTS / piece
     if folder.exists():  # else the model was moved before, and only the state was not saved
         for path in sorted(folder.iterdir()):
             path.replace(place / path.name)
         folder.rmdir()
         if not any(folder.parent.iterdir()):
             folder.parent.rmdir()
-    execution.keep({**execution.state, "students": {**students, piece: {**first, "model": "."}}})
+    students = {**students, piece: {**students[piece], "model": "."}}
+    execution.keep({**execution.state, "students": students})
 
 
 def tidy(folder: Path) -> None:
@@ -234,7 +234,7 @@ def tidy(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-# what came out --------------------------------------------------------------------------------------
+# the result --------------------------------------------------------------------------------------
 
 
 def outcome(plan: DistillationPlan, state: State) -> dict[str, Any]:
@@ -259,22 +259,21 @@ def outcome(plan: DistillationPlan, state: State) -> dict[str, Any]:
 
 def _student(plan: DistillationPlan, state: State, init: str) -> dict[str, Any] | None:
     pieces = [f"{init}-s{seed}" for seed in plan.seeds]
-    there = [state["students"][p] for p in pieces if p in state["students"]]
-    if not there:
+    trained = [state["students"][p] for p in pieces if p in state["students"]]
+    if not trained:
         return None
-    curves = [[Point.from_dict(p) for p in s["curve"]] for s in there]
-    names = list(curves[0][-1].metrics)
-    final = {name: band([c[-1].metrics[name] for c in curves]) for name in names}
+    curve = merged([[Point(**p) for p in s["curve"]] for s in trained])
+    final = curve[-1]
     return {
         "init": init,
         "title": METHODS[init].title,
-        "curve": merged(curves),
-        "metrics": {name: b.mean for name, b in final.items()},
-        "interval_low": {name: b.low for name, b in final.items()},
-        "interval_high": {name: b.high for name, b in final.items()},
-        "parameters": there[0]["parameters"],
-        "seconds": band([s["seconds"] for s in there]).mean,
-        "runs": [{"seed": s["seed"], "metrics": s["metrics"], "curve": s["curve"], "model": s["model"]} for s in there],
+        "curve": curve,
+        "metrics": final["metrics"],
+        "interval_low": final["interval_low"],
+        "interval_high": final["interval_high"],
+        "parameters": trained[0]["parameters"],
+        "seconds": band([s["seconds"] for s in trained]).mean,
+        "runs": [{key: s[key] for key in ("seed", "metrics", "curve", "model")} for s in trained],
     }
 
 
@@ -284,19 +283,20 @@ SEVERAL = ("remove", "inits")  # the command's own: one is given several times, 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    for name, one in declared(DistillationPlan).items():
-        if one.flag != "" and name not in SEVERAL:
-            one.add_to(parser, required=name in ("model", "task"))
-    about = declared(DistillationPlan)["remove"]
+    options = declared(DistillationPlan)
+    for name, option in options.items():
+        if option.flag != "" and name not in SEVERAL:
+            option.add_to(parser, required=name in ("model", "task"))
+    remove = options["remove"]
     parser.add_argument(
-        "--remove", required=True, action="append", metavar=about.metavar, help=f"{about.help}; repeatable"
+        "--remove", required=True, action="append", metavar=remove.metavar, help=f"{remove.help}; repeatable"
     )
-    declared(DistillationPlan)["inits"].add_to(parser, ("copy",))
+    options["inits"].add_to(parser, ("copy",))
     parser.add_argument("--out", required=True, metavar="DIR", help="a new folder, or one to go on in")
     add_flags(parser.add_argument_group("training of the students"), TrainingOptions)
     group = parser.add_argument_group("the teacher's posterior, for conditional and variational")
-    for options in (PosteriorOptions, IterateOptions):
-        add_flags(group, options)
+    for kind in (PosteriorOptions, IterateOptions):
+        add_flags(group, kind)
 
 
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
@@ -304,35 +304,33 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
     groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
     flags = from_flags(args, DistillationPlan, without=("remove",))
     flags["remove"] = Removal.parse(args.remove).text
-    plan = DistillationPlan.from_options(
-        flags | {name: options(**from_flags(args, options)) for name, options in groups.items()}
-    )
-
+    flags |= {name: options(**from_flags(args, options)) for name, options in groups.items()}
+    plan = DistillationPlan.from_options(flags)
     plan.require_there()
     from .pieces import teacher_updates
 
     # asked last: a mistake in another option is reported before a model is downloaded
-    if args.steps is not None or not (own := teacher_updates(args.model, args.revision)):
+    if args.steps is not None or not (updates := teacher_updates(args.model, args.revision)):
         return plan
-    every = max(50, own // 6) if args.every is None else args.every
-    return replace(plan, training=replace(plan.training, steps=own, every=every))
+    every = max(50, updates // 6) if args.every is None else args.every
+    return replace(plan, training=replace(plan.training, steps=updates, every=every))
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     plan, out = read_plan(args), outside_path(args.out, "--out")
-    each = [f"training {piece}" for piece in plan.pieces]
-    warn(f"{len(each)} student{'s' if len(each) > 1 else ''} of {plan.training.steps:,} updates each")
-    timed = plan.training.steps * len(each) > TIMED
+    phases = [f"training {piece}" for piece in plan.pieces]
+    warn(f"{len(phases)} student{'s' if len(phases) > 1 else ''} of {plan.training.steps:,} updates each")
+    timed = plan.training.steps * len(phases) > TIMED
 
     def tell_time(context: Context) -> None:
-        if timed and (line := long_work("training", len(each) * context.seconds(), FEWER)):
+        if timed and (line := long_work("training", len(phases) * context.seconds(), FEWER)):
             warn(line)
 
     with phase_bar(None if timed else FEWER) as bar:
 
         def tell(phase: str, done: int, total: int) -> None:
-            if phase in each:  # one bar for all students
-                phase, done, total = "training", each.index(phase) * total + done, len(each) * total
+            if phase in phases:  # one bar for all students
+                phase, done, total = "training", phases.index(phase) * total + done, len(phases) * total
             bar(phase, done, total)
 
         result = distil(plan, out, tell, before=tell_time)

@@ -33,8 +33,11 @@ class Piece:
     dim: int = 0
     index: Tensor | None = None
 
-    def take(self, tensor: Tensor) -> Tensor:
-        return tensor if self.index is None else tensor.index_select(self.dim, self.index.to(tensor.device))
+    def take(self, tensor: Tensor, leading: int = 0) -> Tensor:
+        """These entries of a tensor, or of a stack of such tensors with so many ``leading`` dimensions."""
+        if self.index is None:
+            return tensor
+        return tensor.index_select(self.dim + leading, self.index.to(tensor.device))
 
     def shape_in(self, shape: torch.Size) -> torch.Size:
         """The shape of these entries of a tensor of this shape."""
@@ -112,7 +115,7 @@ def _remove_layers(
     model: Any = clf.model  # a copy already
     before = {id(p): name for name, p in model.named_parameters()}
     names = {id(m): name for name, m in model.named_modules()}
-    removed_rows = set()
+    removed_rows: set[int] = set()
     for stack in dict.fromkeys(s for s, _ in layers):
         parts = stacks[stack]
         removed = {layer for s, layer in layers if s == stack}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 import math
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from ...models.base import Model, TransformerModel
 from ...models.classifier import Classifier
 from ...models.hub import locate
 from ...models.loading import load
-from ...progress import Cancel, of_phase
+from ...progress import of_phase
 from ...pruning.finetuning import TRAIN_LIMIT, UPDATES
 from ...tasks import trained_on
 from .layer_removal import Partition, remove, zeroed_model
@@ -56,30 +55,34 @@ def teacher(context: Context, tools: Tools) -> dict[str, Any]:
     notes = [partition.remark] if partition.remark else []
     if shared := trained_on(context.problem.train, context.problem.dev):
         notes.append(shared)
-    own = teacher_updates(plan.model, plan.revision)
-    if own is not None and own > plan.training.steps:
+    updates = teacher_updates(plan.model, plan.revision)
+    if updates is not None and updates > plan.training.steps:
         notes.append(
-            f"Students get {plan.training.steps:,} updates, the teacher had {own:,}. "
+            f"Students get {plan.training.steps:,} updates, the teacher had {updates:,}. "
             "That favours students that start from its weights."
         )
-    prior: dict[str, Any] | None = None
+    prior_record: dict[str, Any] | None = None
     if plan.needs_posterior:
         if plan.trainings is None:
             collect(context, tools)
-        learnt = context.prior()
-        notes += learnt.notes
-        moved = learnt.moved
+        prior = context.prior()
+        notes += prior.notes
+        moved = prior.moved
         if moved > FAR:  # only with a shrinkage that was given
             notes.append(
                 f"The conditional mean is far from the copied weights ({moved:.2g} times their length): zero is "
                 "far outside what the iterates show, so the covariance extrapolates. Copied weights will probably do "
                 "better; more shrinkage (1 = diagonal) brings the mean nearer."
             )
-        posterior = learnt.posterior
-        prior = {"rank": posterior.rank, "iterates": posterior.count, "moved": moved}
-        prior["shrinkage"] = posterior.shrinkage
-        if learnt.chosen is not None and learnt.chosen.declined is not None:
-            prior["declined"] = {"shrinkage": learnt.chosen.declined, "moved": learnt.chosen.moved}
+        posterior = prior.posterior
+        prior_record = {
+            "rank": posterior.rank,
+            "iterates": posterior.count,
+            "moved": moved,
+            "shrinkage": posterior.shrinkage,
+        }
+        if prior.chosen is not None and prior.chosen.declined is not None:
+            prior_record["declined"] = {"shrinkage": prior.chosen.declined, "moved": prior.chosen.moved}
     return {
         "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
         "constant": context.problem.constants,
@@ -87,7 +90,7 @@ def teacher(context: Context, tools: Tools) -> dict[str, Any]:
         "data": context.problem.digest,
         "parameters": sum(p.numel() for p in context.teacher.model.parameters()),
         "partition": {**partition.sizes, "exact": partition.exact, "difference": context.difference()},
-        "prior": prior,
+        "prior": prior_record,
         "notes": notes,
     }
 
@@ -112,11 +115,10 @@ def collect(context: Context, tools: Tools) -> None:
         if step % options.gap == 0:
             save_iterate(model, paths[step // options.gap - 1])
 
-    onward = Method("further training", COPY, LIKELIHOOD)
     train(
         context.teacher,
-        _Unmeasured(context.problem),
-        onward,
+        _unmeasured(context.problem),
+        Method("further training", COPY, LIKELIHOOD),
         training,
         options.seed,
         folder=context.folder / WORK / ITERATES,
@@ -126,17 +128,11 @@ def collect(context: Context, tools: Tools) -> None:
     )
 
 
-class _Unmeasured:
-    """A problem that measures nothing: collecting iterates needs no metrics."""
-
-    def __init__(self, problem: Any) -> None:
-        self.problem = problem
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.problem, name)
-
-    def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        return {}
+def _unmeasured(problem: Problem) -> Any:
+    """The same problem with no metrics: collecting iterates needs none."""
+    unmeasured: Any = copy.copy(problem)
+    unmeasured.measure = lambda subject, cancel: {}
+    return unmeasured
 
 
 def student(context: Context, piece: str, shrinkage: float | None, tools: Tools) -> dict[str, Any]:
@@ -160,7 +156,7 @@ def student(context: Context, piece: str, shrinkage: float | None, tools: Tools)
     )
     folder = context.folder / STUDENTS / piece
     shutil.rmtree(folder, ignore_errors=True)
-    subject = dataclasses.replace(trained.subject)  # a new object, because the old one remembers an older digest
+    subject = replace(trained.subject)  # a new object, because the old one remembers an older digest
     subject.save(folder)
     return {
         "init": init,
@@ -175,7 +171,7 @@ def student(context: Context, piece: str, shrinkage: float | None, tools: Tools)
     }
 
 
-# what tells it in a model's folder: headviz's own report, transformers' Trainer, the shipped models
+# where a model's folder says how many updates it had: headviz's report, transformers' Trainer, the shipped models
 FILES = {"training-report.json": "updates", "trainer_state.json": "global_step", "recipe.json": "steps"}
 
 
@@ -202,7 +198,7 @@ def teacher_updates(model: str | Path, revision: str | None = None) -> int | Non
 SAMPLE = 64  # examples on which the student is compared with the zeroed teacher
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Context:
     """Loaded models and data. ``subject`` is the student with the teacher's own weights."""
 
@@ -212,7 +208,7 @@ class Context:
     problem: Problem
     subject: Any
     partition: Partition
-    _prior: list[Prior] = field(default_factory=list)  # the one that was computed last
+    _prior: Prior | None = None  # the one that was computed last
 
     @property
     def iterate_paths(self) -> list[Path]:
@@ -229,7 +225,7 @@ class Context:
         with suppress(Cancelled):
             train(
                 self.subject,
-                _Unmeasured(self.problem),
+                _unmeasured(self.problem),
                 Method("timing", COPY, LIKELIHOOD),
                 options,
                 progress=lambda done, total: times.append(time.perf_counter()),
@@ -243,13 +239,13 @@ class Context:
 
         ``shrinkage`` was chosen in that piece, by whatever version; None = it is chosen now.
         """
-        if not self._prior or shrinkage not in (None, self._prior[0].posterior.shrinkage):
-            self._prior[:] = [self._computed(shrinkage)]
-        return self._prior[0]
+        if self._prior is None or shrinkage not in (None, self._prior.posterior.shrinkage):
+            self._prior = self._computed(shrinkage)
+        return self._prior
 
     def _computed(self, shrinkage: float | None) -> Prior:
         mean, iterates, options = dict(self.teacher.model.named_parameters()), self._iterates(), self.plan.posterior
-        if options.shrinkage is None and shrinkage is not None:
+        if options.shrinkage is None:
             options = replace(options, shrinkage=shrinkage)
         if options.shrinkage is None and options.covariance != "diagonal":
             return supported(mean, iterates, options, self.partition, independent=self.plan.trainings is not None)
@@ -258,10 +254,8 @@ class Context:
     def _iterates(self) -> Iterates:
         if self.plan.trainings is None:
             return FileIterates(self.iterate_paths)
-        models = [_load(self.plan, folder).model for folder in self.plan.trainings]
-        return MemoryIterates(
-            [same_shapes(self.teacher.model, m, f) for m, f in zip(models, self.plan.trainings, strict=True)]
-        )
+        folders = self.plan.trainings
+        return MemoryIterates([same_shapes(self.teacher.model, _load(self.plan, f).model, f) for f in folders])
 
     def difference(self) -> dict[str, float | None]:
         """How much the student with copied weights differs from the teacher with v2 at zero, on training examples.
@@ -272,14 +266,14 @@ class Context:
         index = list(range(min(SAMPLE, len(self.problem.lengths))))
         zeroed = zeroed_model(self.teacher.model, self.partition).eval()
         with torch.inference_mode():
-            theirs, _ = self.problem.outputs(zeroed, index)
-            ours, _ = self.problem.outputs(self.subject.model.eval(), index)
+            logits, _ = self.problem.outputs(zeroed, index)
+            copied, _ = self.problem.outputs(self.subject.model.eval(), index)
         decides = self.problem.rows.decides
-        spread = theirs - (theirs.mean(-1, keepdim=True) if decides else 0)
+        spread = logits - (logits.mean(-1, keepdim=True) if decides else 0)
         return {
-            "largest": float((ours - theirs)[theirs.isfinite()].abs().max()),
-            "typical": float(spread[theirs.isfinite()].abs().mean()),
-            "changed": float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()) if decides else None,
+            "largest": float((copied - logits)[logits.isfinite()].abs().max()),
+            "typical": float(spread[logits.isfinite()].abs().mean()),
+            "changed": float((copied.argmax(-1) != logits.argmax(-1)).float().mean()) if decides else None,
         }
 
 
@@ -323,7 +317,7 @@ def _data(plan: DistillationPlan, teacher: Model) -> tuple[Dataset, Dataset]:
 
 def same_shapes(teacher: nn.Module, other: nn.Module, name: str) -> dict[str, torch.Tensor]:
     """The weights of another training of the same architecture."""
-    own, theirs = dict(teacher.named_parameters()), dict(other.named_parameters())
-    if {n: p.shape for n, p in own.items()} != {n: p.shape for n, p in theirs.items()}:
+    weights = dict(other.named_parameters())
+    if {n: p.shape for n, p in teacher.named_parameters()} != {n: p.shape for n, p in weights.items()}:
         raise ModelError(f"'{name}' is not another training of the teacher: its weights have other names or shapes.")
-    return {n: p.detach().cpu() for n, p in theirs.items()}
+    return {n: p.detach().cpu() for n, p in weights.items()}

@@ -96,6 +96,18 @@ class PosteriorOptions(Options):
             raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
 
 
+def check_rank(rank: int | None, count: int, of: str = "iterates") -> None:
+    """Refuse a covariance of so many iterates, or trainings, that they cannot have."""
+    if count < 2:
+        more = "Collect" if of == "iterates" else "Name"
+        raise OptionError(f"A covariance needs at least 2 {of}, and there are {count}. {more} more.")
+    if rank is not None and rank > count - 1:
+        raise OptionError(
+            f"A covariance of rank {rank} needs at least {rank + 1} {of}, and there are {count}. "
+            f"Collect more, or ask for rank {count - 1} or less."
+        )
+
+
 @dataclass(frozen=True)
 class IterateOptions(Options):
     """How the teacher is trained on to collect iterates: at a constant rate, one every ``gap`` steps."""
@@ -112,7 +124,7 @@ class IterateOptions(Options):
 
 
 RANDOM, COPY, CONDITIONAL = "random", "copy", "conditional"
-LIKELIHOOD, VARIATIONAL, TEACHER = "likelihood", "variational", "teacher"
+LIKELIHOOD, VARIATIONAL, TEACHER = "likelihood", "variational", "teacher"  # TEACHER is also the first piece of work
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,6 @@ METHODS: dict[str, Method] = {
 # -----------------------------------------------------------------------------------------------
 
 
-FIRST_PIECE = "teacher"  # the first piece of work: measure the teacher, collect iterates
 STUDENTS = "students"  # the folder below a distillation's own where each piece leaves its model
 WORK = "training"  # the folder of the trainings' checkpoints
 ITERATES = "iterates"  # the folder of the teacher's iterates
@@ -221,20 +232,11 @@ class DistillationPlan(Source):
     def __post_init__(self) -> None:
         object.__setattr__(self, "remove", Removal.parse(self.remove).text)
         super().__post_init__()
-        self._check_rank()
-
-    def _check_rank(self) -> None:
-        rank, count = (self.posterior.rank, self.iterates.count if self.trainings is None else len(self.trainings))
-        if not self.needs_posterior:
-            return
-        if count < 2:
-            raise OptionError(f"A covariance needs at least 2 trainings, and there are {count}. Name more.")
-        if rank is not None and rank > count - 1:
-            what = "iterates" if self.trainings is None else "trainings"
-            raise OptionError(
-                f"A covariance of rank {rank} needs at least {rank + 1} {what}, and there are {count}. "
-                f"Collect more, or ask for rank {count - 1} or less."
-            )
+        if self.needs_posterior:
+            if self.trainings is None:
+                check_rank(self.posterior.rank, self.iterates.count)
+            else:
+                check_rank(self.posterior.rank, len(self.trainings), "trainings")
 
     @property
     def needs_posterior(self) -> bool:

@@ -27,7 +27,6 @@ m is the copied weights.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +41,7 @@ from torch import Tensor, nn
 from ...errors import ModelError, OptionError
 from ...storage.writing import replacing
 from .layer_removal import Partition, Piece
-from .plan import PosteriorOptions
+from .plan import PosteriorOptions, check_rank
 
 # -----------------------------------------------------------------------------------------------
 # K sets of weights of one model: the last iterates of its training, or the results of K trainings.
@@ -83,12 +82,12 @@ class FileIterates:
         self.files: list[Any] = []
         for path in self.paths:
             try:
-                self.files.append(safe_open(path, framework="pt").__enter__())
+                self.files.append(safe_open(path, framework="pt"))
             except (OSError, SafetensorError) as error:
                 raise ModelError(f"The iterate '{path.name}' cannot be read: {error}. Collect it again.") from error
         names = [sorted(f.keys()) for f in self.files]
-        for path, mine in zip(self.paths, names, strict=True):
-            if mine != names[0]:
+        for path, own_names in zip(self.paths, names, strict=True):
+            if own_names != names[0]:
                 raise ModelError(f"The iterate '{path.name}' holds other tensors than '{self.paths[0].name}'.")
 
     @property
@@ -96,16 +95,13 @@ class FileIterates:
         return len(self.files)
 
     def stack(self, name: str) -> Tensor:
-        out: Tensor | None = None
-        for k, file in enumerate(self.files):
+        shape = self.files[0].get_slice(name).get_shape()
+        out = torch.empty(self.count, *shape)
+        for k, (path, file) in enumerate(zip(self.paths, self.files, strict=True)):
             tensor = file.get_tensor(name)
-            if out is None:
-                out = torch.empty(self.count, *tensor.shape)
-            if tensor.shape != out.shape[1:]:
-                raise ModelError(f"The iterate '{self.paths[k].name}' has {name} in another shape than the others.")
+            if list(tensor.shape) != shape:
+                raise ModelError(f"The iterate '{path.name}' has {name} in another shape than the others.")
             out[k] = tensor
-        if out is None:
-            raise OptionError("There are no iterates to make a covariance of.")
         return out
 
 
@@ -140,7 +136,7 @@ class Posterior:
         self.mean = mean
         self.iterates = iterates
         self.count = iterates.count
-        _enough(self.count, self.options)
+        check_rank(self.options.rank, self.count)
         self.gram = self._gram()
         size = sum(t.numel() for t in mean.values())
         trace = float(self.gram.trace())
@@ -149,7 +145,7 @@ class Posterior:
                 "The iterates are all the same, or not finite: there is no covariance in them. "
                 "Collect them at a learning rate above 0."
             )
-        self.mean_variance = trace / size
+        self.least_variance = self.options.floor * (trace / size)
         self.mix = self._mix()  # [r, K]: the factor of a tensor is mix @ its deviations
 
     @property
@@ -160,10 +156,6 @@ class Posterior:
     def shrinkage(self) -> float:
         """The share of the diagonal; 1 where none was given and nobody looked at what the iterates support."""
         return 1.0 if self.options.shrinkage is None else self.options.shrinkage
-
-    @property
-    def least_variance(self) -> float:
-        return self.options.floor * self.mean_variance
 
     def _gram(self) -> Tensor:
         gram = torch.zeros(self.count, self.count, dtype=torch.float64)
@@ -209,16 +201,6 @@ class Posterior:
         diagonal = (diagonal - share * factor.square().sum(0)).clamp_(min=0) if self.rank else diagonal
         scale = self.options.scale
         return Block(self.mean[name].detach().float().cpu(), diagonal.mul_(scale), factor.mul_((share * scale) ** 0.5))
-
-
-def _enough(count: int, options: PosteriorOptions) -> None:
-    if count < 2:
-        raise OptionError(f"A covariance needs at least 2 iterates, and there are {count}. Collect more.")
-    if options.rank is not None and options.rank > count - 1:
-        raise OptionError(
-            f"A covariance of rank {options.rank} needs at least {options.rank + 1} iterates, and there are {count}. "
-            f"Collect more, or ask for rank {count - 1} or less."
-        )
 
 
 # -----------------------------------------------------------------------------------------------
@@ -280,10 +262,8 @@ def chosen(iterates: Iterates, partition: Partition, options: PosteriorOptions, 
         return Chosen(1.0, float("nan"), float("nan"))
     gains = torch.stack([_gains(kept, zeroed, k, options.floor) for k in range(len(kept))])  # [rows, GRID]
     best = int(gains.mean(0).argmax())
-    mine = gains[:, best]
-    half = scipy.special.stdtrit(len(mine) - 1, SURE) * float(mine.std()) / len(mine) ** 0.5
-    foretold = float(mine.mean())
-    low = foretold - half
+    foretold, spread = float(gains[:, best].mean()), float(gains[:, best].std())
+    low = foretold - scipy.special.stdtrit(len(gains) - 1, SURE) * spread / len(gains) ** 0.5
     return Chosen(GRID[best] if low > 0 else 1.0, foretold, low)
 
 
@@ -297,19 +277,18 @@ def _rows(iterates: Iterates, partition: Partition, independent: bool) -> tuple[
 
 
 def _taken(iterates: Iterates, piece: Piece, independent: bool) -> Tensor:
-    stack = iterates.stack(piece.name)
-    rows = torch.stack([piece.take(tensor).flatten() for tensor in stack]).double()
+    rows = piece.take(iterates.stack(piece.name), leading=1).flatten(1).double()
     return rows if independent else rows[1:] - rows[:-1]
 
 
-def _gains(kept: Tensor, zeroed: Tensor, left: int, floor: float) -> Tensor:
+def _gains(kept: Tensor, zeroed: Tensor, row: int, floor: float) -> Tensor:
     """[GRID] the share of one row's squared length, about the others' mean, that they foretell."""
-    others = [k for k in range(len(kept)) if k != left]
+    others = [k for k in range(len(kept)) if k != row]
     scale = (len(others) - 1) ** 0.5
     v, w = kept[others], zeroed[others]
     v_mean, w_mean = v.mean(0), w.mean(0)
     v, w = (v - v_mean) / scale, (w - w_mean) / scale
-    target, weight = kept[left] - v_mean, zeroed[left] - w_mean
+    target, weight = kept[row] - v_mean, zeroed[row] - w_mean
     variance = w.square().sum(0)
     variance = variance.clamp(min=floor * float(variance.mean()) or 1.0)
     scaled = w / variance
@@ -343,14 +322,12 @@ class Prior:
         self.partition = partition
         self.chosen = chosen  # where the shrinkage was not given
         self.least = posterior.least_variance * posterior.options.scale
-        self.zeroed = partition.sizes["zeroed"]
         self.raised = 0  # zeroed weights whose variance had to be raised
         inner, b = self._gather()
         small = torch.linalg.inv(torch.eye(posterior.rank, dtype=torch.float64) + inner)
         small = (small + small.T) / 2
         self.shift = (small @ b).float()  # [r]
         self.root = torch.linalg.cholesky(small).T.float().contiguous()  # rows of the new factor from the old one's
-        self.notes = self._notes()
 
     def _gather(self) -> tuple[Tensor, Tensor]:
         rank = self.posterior.rank
@@ -362,32 +339,30 @@ class Prior:
             diagonal = piece.take(block.diagonal).flatten().double()
             self.raised += int((diagonal < self.least).sum())
             diagonal.clamp_(min=self.least)
-            taken = [piece.take(f).flatten() for f in block.factor]
-            factor = torch.stack(taken).double() if taken else torch.zeros(0, len(mean), dtype=torch.float64)
+            factor = piece.take(block.factor, leading=1).flatten(1).double()
             scaled = factor / diagonal
             inner += scaled @ factor.T
             b += scaled @ mean
         return inner, b
 
-    def _notes(self) -> tuple[str, ...]:
+    @property
+    def notes(self) -> tuple[str, ...]:
         notes = () if self.chosen is None else (self.chosen.note,)
         if not self.raised:
             return notes
+        zeroed, floor = self.partition.sizes["zeroed"], self.posterior.options.floor
         return (
             *notes,
-            f"The covariance of the zeroed weights is singular: {self.raised:,} of {self.zeroed:,} have (almost) no "
-            f"variance of their own. Their variances were raised to {self.least:.2g} "
-            f"({self.posterior.options.floor:g} of the mean variance).",
+            f"The covariance of the zeroed weights is singular: {self.raised:,} of {zeroed:,} have (almost) no "
+            f"variance of their own. Their variances were raised to {self.least:.2g} ({floor:g} of the mean variance).",
         )
 
     def block(self, name: str) -> Block:
         """One of the student's tensors: m, and R as diagonal and factor."""
         piece = self.partition.kept[name]
-        whole = self.posterior.block(piece.name)
-        mean, diagonal = piece.take(whole.mean), piece.take(whole.diagonal).clamp(min=self.least)
-        if not self.posterior.rank:
-            return Block(mean.clone(), diagonal, whole.factor.new_zeros(0, *mean.shape))
-        factor = torch.stack([piece.take(f) for f in whole.factor])  # [r, *shape]
+        block = self.posterior.block(piece.name)
+        mean, diagonal = piece.take(block.mean), piece.take(block.diagonal).clamp(min=self.least)
+        factor = piece.take(block.factor, leading=1)  # [r, *shape]
         flat = factor.flatten(1)
         mean = mean - (self.shift @ flat).view(mean.shape)
         return Block(mean, diagonal, (self.root @ flat).view(factor.shape))
@@ -399,12 +374,12 @@ class Prior:
     @property
     def moved(self) -> float:
         """How far the conditional mean lies from the copied weights, relative to their length."""
-        far = size = 0.0
+        distance = length = 0.0
         for name, piece in self.partition.kept.items():
             copied = piece.take(self.posterior.mean[piece.name]).detach().float().cpu()
-            far += float((self.block(name).mean - copied).double().square().sum())
-            size += float(copied.double().square().sum())
-        return (far / size) ** 0.5 if size else 0.0
+            distance += float((self.block(name).mean - copied).double().square().sum())
+            length += float(copied.double().square().sum())
+        return (distance / length) ** 0.5 if length else 0.0
 
 
 def supported(
@@ -455,7 +430,7 @@ class Divergence:
         self.mean: dict[str, Tensor] = {}
         self.precision: dict[str, Tensor] = {}  # D^-1
         self.cross: dict[str, Tensor] = {}  # B, [r, n of the tensor]
-        self.own: dict[str, Tensor] = {}  # diagonal of P
+        self.diagonal: dict[str, Tensor] = {}  # of P
         for name in names:
             block = prior.block(name)
             self.size += block.mean.numel()
@@ -465,19 +440,19 @@ class Divergence:
             self.mean[name] = block.mean.to(device)
             self.precision[name] = precision.to(device)
             self.cross[name] = cross.to(device)
-            self.own[name] = (precision - cross.square().sum(0).view(precision.shape)).clamp(min=0).to(device)
+            self.diagonal[name] = (precision - cross.square().sum(0).view(precision.shape)).clamp(min=0).to(device)
 
     def __call__(self, mean: Mapping[str, Tensor], log_sd: Mapping[str, Tensor]) -> Tensor:
         """KL of the Gaussian with these means and logarithms of standard deviations, in nats."""
         first = next(iter(mean.values()))
         total = first.new_zeros(())
-        along = first.new_zeros(len(next(iter(self.cross.values()))))  # B (w - m)
+        projected = first.new_zeros(len(next(iter(self.cross.values()))))  # B (w - m)
         for name, w in mean.items():
-            off = w - self.mean[name]
-            total = total + (off.square() * self.precision[name]).sum()
-            total = total + (self.own[name] * (2 * log_sd[name]).exp()).sum() - 2 * log_sd[name].sum()
-            along = along + self.cross[name] @ off.flatten()
-        return (total - along.square().sum() - self.size + self.log_det) / 2
+            deviation = w - self.mean[name]
+            total = total + (deviation.square() * self.precision[name]).sum()
+            total = total + (self.diagonal[name] * (2 * log_sd[name]).exp()).sum() - 2 * log_sd[name].sum()
+            projected = projected + self.cross[name] @ deviation.flatten()
+        return (total - projected.square().sum() - self.size + self.log_det) / 2
 
 
 def starting_log_sd(prior: Prior, name: str) -> Tensor:
@@ -489,8 +464,3 @@ def starting_log_sd(prior: Prior, name: str) -> Tensor:
 def draw(mean: Mapping[str, Tensor], log_sd: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """One reparameterised sample of every weight, from torch's random numbers."""
     return {name: w + log_sd[name].exp() * torch.randn_like(w) for name, w in mean.items()}
-
-
-def nats_per_weight(kl: float, size: int) -> float:
-    """A KL in a unit that compares across models."""
-    return kl / size if size else math.nan

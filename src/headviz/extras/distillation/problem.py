@@ -1,13 +1,14 @@
-"""What a student learns from: one small interface for classifiers and translators, and the batches of a training."""
+"""What a student learns from: one class for each kind of model, and the batches of a training."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from .layer_removal import Partition, Piece
 from .plan import TrainingOptions
 
 if TYPE_CHECKING:
-    from ...models.base import TransformerModel
+    from ...models.base import Encoded, TransformerModel
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
@@ -33,76 +34,71 @@ if TYPE_CHECKING:
 Call = Callable[..., Any]  # the model, or the model with other weights
 
 
-class Problem(Protocol):
+class Problem(ABC):
     """Training and dev data of one task, for models of one kind."""
 
-    train: Dataset
-    dev: Dataset
-    rows: Answer  # the answer that a row of its outputs is, with its losses
-    metrics: tuple[str, ...]  # the primary one first
+    rows: Answer = ONE_CLASS  # the answer that a row of its outputs is, with its losses
+    tokenizer_digest = ""
 
-    @property
-    def lengths(self) -> Sequence[int]:
-        """The length of every training example in tokens."""
-
-    @property
-    def observations(self) -> int:
-        """How many labels they carry: what a likelihood is a product over."""
+    def __init__(self, teacher: Any, train: Dataset, dev: Dataset) -> None:
+        self.teacher, self.train, self.dev = teacher, train, dev
 
     @property
     def digest(self) -> str:
         """Identifies the data."""
-
-    @property
-    def constants(self) -> dict[str, float | None]:
-        """What one answer for all dev examples reaches; None where a metric has no such value."""
-
-    def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Logits [n, C] and gold labels [n] of these training examples."""
-
-    def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        """Dev metrics; NaN where one is undefined."""
-
-    def fresh(self, model: nn.Module, seed: int) -> nn.Module:
-        """The same architecture with random weights."""
-
-    def with_model(self, subject: Any, model: nn.Module) -> Any:
-        """The same classifier or translator around another network of its architecture."""
-
-
-class TaskData:
-    """What the problems of all kinds have in common: train and dev data of one task."""
-
-    rows: Answer = ONE_CLASS
-
-    def __init__(self, train: Dataset, dev: Dataset, tokenizer_digest: str = "") -> None:
-        self.train, self.dev = train, dev
-        self.metrics = dev.task.metrics
-        self.tokenizer_digest = tokenizer_digest
-
-    @property
-    def digest(self) -> str:
         return hashlib.sha256(f"{self.train.digest}{self.dev.digest}{self.tokenizer_digest}".encode()).hexdigest()
 
     @property
     def constants(self) -> dict[str, float | None]:
-        return {name: constant(name, self.dev.gold) if self.dev.labels is not None else None for name in self.metrics}
+        """What one answer for all dev examples reaches; None where a metric has no such value."""
+        names = self.dev.task.metrics
+        return {name: None if self.dev.labels is None else constant(name, self.dev.gold) for name in names}
 
     def with_model(self, subject: Any, model: nn.Module) -> Any:
+        """The same classifier or translator around another network of its architecture."""
         return dataclasses.replace(subject, model=model)
 
+    @property
+    @abstractmethod
+    def lengths(self) -> Sequence[int]:
+        """The length of every training example in tokens."""
 
-class TransformerData(TaskData):
+    @property
+    @abstractmethod
+    def observations(self) -> int:
+        """How many labels they carry: what a likelihood is a product over."""
+
+    @abstractmethod
+    def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Logits [n, C] and gold labels [n] of these training examples."""
+
+    @abstractmethod
+    def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
+        """Dev metrics; NaN where one is undefined."""
+
+    @abstractmethod
+    def fresh(self, model: nn.Module, seed: int) -> nn.Module:
+        """The same architecture with random weights."""
+
+
+class TransformerProblem(Problem):
     """The same for a teacher of the transformer family, which fixes the tokenizer."""
 
+    encodings: Sequence[Encoded]  # of the training data
+
     def __init__(self, teacher: TransformerModel, train: Dataset, dev: Dataset) -> None:
-        super().__init__(train, dev, teacher.tokenizer_digest)
+        super().__init__(teacher, train, dev)
+        self.tokenizer_digest = teacher.tokenizer_digest
         if teacher.dtype != torch.float32:
             raise ModelError(f"Students are trained in float32, not {teacher.dtype}. Load the model without a dtype.")
 
+    @property
+    def lengths(self) -> list[int]:
+        return [len(e) + len(e.target or ()) for e in self.encodings]
+
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
-        made: nn.Module = fresh(model, seed)
-        return made
+        network: nn.Module = fresh(model, seed)
+        return network
 
 
 def check_forcing(model: nn.Module, options: TrainingOptions) -> None:
@@ -128,21 +124,21 @@ class Batches:
         epoch, row = divmod(step, len(self.lengths) // self.batch)
         if epoch != self._epoch:
             self._epoch, self._rows = epoch, self._drawn(epoch)
-        chosen: list[int] = self._rows[row].tolist()
-        return chosen
+        index: list[int] = self._rows[row].tolist()
+        return index
 
     def _drawn(self, epoch: int) -> np.ndarray:
-        draw = np.random.default_rng([self.seed, epoch])
-        order = draw.permutation(len(self.lengths))
+        rng = np.random.default_rng([self.seed, epoch])
+        order = rng.permutation(len(self.lengths))
         order = order[: len(order) // self.batch * self.batch]
         for at in range(0, len(order), 50 * self.batch):
             window = order[at : at + 50 * self.batch]
             order[at : at + 50 * self.batch] = window[np.argsort(self.lengths[window], kind="stable")]
         rows: np.ndarray = order.reshape(-1, self.batch)
-        return rows[draw.permutation(len(rows))]
+        return rows[rng.permutation(len(rows))]
 
 
-class Classifying(TransformerData):
+class Classifying(TransformerProblem):
     """Texts with classes, or numbers; the teacher fixes tokenizer and class order."""
 
     def __init__(
@@ -151,15 +147,10 @@ class Classifying(TransformerData):
         if train.labels is None or dev.labels is None:
             raise TaskError("Students learn from gold labels and are measured by them. Name the label column.")
         super().__init__(teacher, train, dev)
-        self.teacher, self.label_order = teacher, label_order
-        gold = gold_for(train, class_order(teacher, train, label_order))
+        self.label_order = label_order
         self.rows = teacher.answer
-        self.gold = teacher.answer.tensor(gold)
+        self.gold = teacher.answer.tensor(gold_for(train, class_order(teacher, train, label_order)))
         self.encodings = encode_data(teacher, train)
-
-    @property
-    def lengths(self) -> list[int]:
-        return [len(e) for e in self.encodings]
 
     @property
     def observations(self) -> int:
@@ -174,18 +165,13 @@ class Classifying(TransformerData):
         return evaluation.metrics
 
 
-class Translating(TransformerData):
+class Translating(TransformerProblem):
     """Sentence pairs, teacher-forced. A token of the reference is one observation, its end mark included."""
 
     def __init__(self, teacher: TransformerModel, train: Dataset, dev: Dataset, beams: int = 1) -> None:
         super().__init__(teacher, train, dev)
         self.beams = beams
-        self.teacher = teacher
         self.encodings = teacher.encode(list(train.texts), list(train.references))
-
-    @property
-    def lengths(self) -> list[int]:
-        return [len(e) + len(e.target or ()) for e in self.encodings]
 
     @property
     def observations(self) -> int:
@@ -194,9 +180,9 @@ class Translating(TransformerData):
     def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
         batch = self.teacher.collate([self.encodings[i] for i in index])
         gold = batch.pop("labels")
-        real = gold != IGNORED
+        is_token = gold != IGNORED
         logits: Tensor = call(**batch, use_cache=False).logits
-        return logits[real].float(), gold[real]
+        return logits[is_token].float(), gold[is_token]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
         metrics: dict[str, float] = evaluate(subject, self.dev, beams=self.beams, cancel=cancel).metrics
@@ -210,13 +196,12 @@ class Translating(TransformerData):
 CHUNK = 256  # sentences translated between two looks at the cancel flag
 
 
-class RnnTranslating(TaskData):
+class RnnTranslating(Problem):
     """Sentence pairs. A target word is one observation, the end of the sentence included."""
 
     def __init__(self, teacher: Any, train: Dataset, dev: Dataset, beams: int = 1) -> None:
-        super().__init__(train, dev)
+        super().__init__(teacher, train, dev)
         self.beams = beams
-        self.teacher = teacher
         self.sources = [teacher.source.encode(t) for t in train.texts]
         self.targets = [teacher.target.encode(t) for t in train.references]
 
@@ -239,7 +224,8 @@ class RnnTranslating(TaskData):
         return metrics(self.dev.task, translations, self.dev.references)
 
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
-        return redrawn(model, seed)
+        network: nn.Module = redrawn(model, seed)
+        return network
 
 
 ZEROED = {
@@ -250,12 +236,11 @@ ZEROED = {
 }
 
 
-def redrawn(model: Any, seed: int) -> nn.Module:
+def redrawn(model: Any, seed: int) -> Any:
     """A copy with new random weights."""
-    own: Any = copy.deepcopy(model)
-    own.draw(seed)
-    made: nn.Module = own
-    return made
+    network = copy.deepcopy(model)
+    network.draw(seed)
+    return network
 
 
 def without_attention(model: Any, by: str = "") -> tuple[Any, Partition]:

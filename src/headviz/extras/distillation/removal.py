@@ -50,10 +50,10 @@ class Removal:
         lost += [name for name in self.named if _layer_of(name) in self.layers]
         if lost:
             raise OptionError(f"Head {lost[0]} goes with its layer already. Name one of the two.")
-        both = [p for p in self.ffn if p in self.layers]
-        if both:
+        covered = [p for p in self.ffn if p in self.layers]
+        if covered:
             raise OptionError(
-                f"The feed-forward block of {_written(both)} is removed with its layer. Name one of the two."
+                f"The feed-forward block of {_written(covered)} is removed with its layer. Name one of the two."
             )
 
     @classmethod
@@ -65,37 +65,37 @@ class Removal:
         places: dict[str, list[Place]] = {"layers": [], "ffn": []}
         attention, ways = False, set()
         for part in parts:
-            kind, _, rest = part.partition(":")
+            kind, _, names = part.partition(":")
             if kind not in PARTS:
                 raise OptionError(
                     unknown_choice("part", kind, PARTS) + " Write for example heads:3.5,7.0 or layers:4 or ffn:2."
                 )
             kind, _, by = kind.partition("-")
             if kind == "attention":
-                if rest and (by or rest not in THEOREMS):
+                if names and (by or names not in THEOREMS):
                     raise OptionError(
                         "'attention' takes no names: it removes the whole attention of a recurrent model. "
                         f"attention:{', attention:'.join(THEOREMS)} choose a theorem of the paper."
                     )
-                attention, by = True, by or rest.replace("3", "")
-            if kind in BY:
-                ways.add(by)
-            if kind == "attention":
+                attention = True
+                ways.add(by or names.replace("3", ""))
                 continue
-            if not rest.strip():
+            if not names.strip():
                 raise OptionError(f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2.")
+            items = [name.strip() for name in names.split(",") if name.strip()]
             if kind == "heads":
-                for head in (h.strip() for h in rest.split(",") if h.strip()):
-                    if NAMED.fullmatch(head):
-                        named.append(head)
+                ways.add(by)
+                for name in items:
+                    if NAMED.fullmatch(name):
+                        named.append(name)
                     else:
-                        heads += parse_heads(head)
+                        heads += parse_heads(name)
             else:
-                places[kind] += [_place(p, kind) for p in rest.split(",") if p.strip()]
+                places[kind] += [_place(name, kind) for name in items]
         if len(ways) > 1:
             raise OptionError("All heads of a removal are removed in one way: heads, heads-v, heads-qkv or heads-all.")
-        named_places = tuple(places["layers"]), tuple(places["ffn"])
-        return cls(tuple(heads), *named_places, attention, tuple(named), ways.pop() if ways else "")
+        layers, ffn = tuple(places["layers"]), tuple(places["ffn"])
+        return cls(tuple(heads), layers, ffn, attention, tuple(named), ways.pop() if ways else "")
 
     def in_rows(self, stacks: Mapping[str, range]) -> Removal:
         """The same removal with every head as a row of a model's grid."""
@@ -125,9 +125,9 @@ def _layer_of(name: str) -> Place:
 
 
 def _place(text: str, kind: str) -> Place:
-    match = re.fullmatch(r"\s*(?:([a-z]+)\.)?([0-9]{1,6})\s*", text)
+    match = re.fullmatch(r"(?:([a-z]+)\.)?([0-9]{1,6})", text)
     if match is None:
-        raise OptionError(f"'{text.strip()}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator.")
+        raise OptionError(f"'{text}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator.")
     return match[1] or ENCODER, int(match[2])
 
 

@@ -29,7 +29,7 @@ from ...progress import Cancel, Progress, stop_if
 from ...storage.writing import replacing
 from .curves import Point
 from .plan import COPY, RANDOM, TEACHER, VARIATIONAL, Method, TrainingOptions
-from .posterior import Divergence, Prior, draw, nats_per_weight, starting_log_sd
+from .posterior import Divergence, Prior, draw, starting_log_sd
 from .problem import Batches, Call, Problem, check_forcing
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -91,11 +91,13 @@ def train(
     """
     run = _Run(subject, problem, method, options, seed, prior, teacher)
     place = None if folder is None else Path(folder)
-    run.resume(place)
+    if place is not None:
+        run.resume(place)
     while True:
-        if options.is_point(run.step) and run.due:
+        if run.lacks_point:
             run.measure(cancel)
-            run.checkpoint(place)
+            if place is not None:
+                run.checkpoint(place)
         if progress is not None:
             progress(run.step, options.steps)
         if run.step == options.steps:
@@ -133,8 +135,7 @@ class _Run:
         self.log_sd: dict[str, Tensor] = {}
         self.divergence: Divergence | None = None
         if method.objective == VARIATIONAL:
-            if prior is None:
-                raise ValueError("variational inference needs a prior")
+            assert prior is not None
             device = next(iter(self.weights.values())).device
             self.divergence = Divergence(prior, device)
             self.log_sd = {n: nn.Parameter(starting_log_sd(prior, n).to(device)) for n in self.weights}
@@ -149,8 +150,9 @@ class _Run:
         self.seconds = 0.0
 
     @property
-    def due(self) -> bool:
-        return not self.curve or self.curve[-1].step < self.step
+    def lacks_point(self) -> bool:
+        """Whether the curve has a point at this step, and it is not measured yet."""
+        return self.options.is_point(self.step) and (not self.curve or self.curve[-1].step < self.step)
 
     # one step ---------------------------------------------------------------------------------
 
@@ -180,17 +182,17 @@ class _Run:
         self.seconds += time.perf_counter() - start
 
     def _loss(self, index: Sequence[int]) -> tuple[Tensor, float | None]:
-        # only where it is asked for: other models do not know the word
-        more = {"forcing": self.options.forcing} if self.options.forcing < 1 else {}
+        # only where it is not the default: other models do not know the keyword
+        forcing = {"forcing": self.options.forcing} if self.options.forcing < 1 else {}
         call: Call
         if self.divergence is None:
-            call = partial(self.model, **more)
+            call = partial(self.model, **forcing)
             logits, gold = self.problem.outputs(call, index)
             if self.method.objective != TEACHER:
                 return self._likelihood(logits, gold), None
             return self._distilled(logits, gold, index), None
         sampled = draw(self.weights, self.log_sd)
-        call = lambda *args, **kwargs: functional_call(self.model, sampled, args, kwargs | more)  # noqa: E731
+        call = lambda *args, **kwargs: functional_call(self.model, sampled, args, kwargs | forcing)  # noqa: E731
         logits, gold = self.problem.outputs(call, index)
         kl = self.divergence(self.weights, self.log_sd)
         weight = self.options.kl_weight_at(self.step) / self.problem.observations
@@ -202,10 +204,10 @@ class _Run:
     def _distilled(self, logits: Tensor, gold: Tensor, index: Sequence[int]) -> Tensor:
         assert self.teacher is not None
         with torch.no_grad():
-            theirs, _ = self.problem.outputs(self.teacher.eval(), index)
-        copied = self.problem.rows.imitated(logits, theirs, self.options.temperature)
+            teacher_logits, _ = self.problem.outputs(self.teacher.eval(), index)
+        imitation = self.problem.rows.imitated(logits, teacher_logits, self.options.temperature)
         share = self.options.teacher_share
-        return share * copied + (1 - share) * self._likelihood(logits, gold)
+        return share * imitation + (1 - share) * self._likelihood(logits, gold)
 
     # points and checkpoints -------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class _Run:
         metrics = {name: (float(v) if math.isfinite(v) else None) for name, v in measured.items()}
         loss = sum(self.losses) / len(self.losses) if self.losses else None
         size = sum(w.numel() for w in self.weights.values())
-        kl = nats_per_weight(sum(self.kls) / len(self.kls), size) if self.kls else None
+        kl = sum(self.kls) / len(self.kls) / size if self.kls else None
         self.curve.append(Point(self.step, metrics, loss, kl, self.seconds))
         self.losses, self.kls = [], []
 
@@ -232,10 +234,10 @@ class _Run:
         facts = [method.start, method.objective, self.options.to_dict(), self.seed, self.problem.digest]
         return hashlib.sha256(f"{json.dumps(facts)}{start.hexdigest()}".encode()).hexdigest()
 
-    def resume(self, place: Path | None) -> None:
+    def resume(self, place: Path) -> None:
         """Continue from the checkpoint of this very training, if there is one."""
-        self.mark = self._fingerprint() if place is not None else ""
-        if place is None or not (place / CHECKPOINT).exists():
+        self.fingerprint = self._fingerprint()
+        if not (place / CHECKPOINT).exists():
             return
         try:
             with safe_open(place / CHECKPOINT, framework="pt") as file:
@@ -243,7 +245,7 @@ class _Run:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, ValueError):
             return  # damaged: the training starts again, which costs time but gives the same result
-        if about["fingerprint"] != self.mark:
+        if about["fingerprint"] != self.fingerprint:
             raise UserError(
                 f"'{place}' holds the checkpoint of another training. Remove the folder, or choose another."
             )
@@ -260,21 +262,19 @@ class _Run:
             self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         self.step = about["step"]
         self.seconds = about["curve"][-1]["seconds"]
-        self.curve = [Point.from_dict(p) for p in about["curve"]]
+        self.curve = [Point(**p) for p in about["curve"]]
         self._show()
 
-    def checkpoint(self, place: Path | None) -> None:
-        if place is None:
-            return
+    def checkpoint(self, place: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         tensors = {f"w/{n}": p.detach() for n, p in self.weights.items()}
         tensors |= {f"s/{n}": p.detach() for n, p in self.log_sd.items()}
         for i, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"{part}/{i}": torch.as_tensor(state[part]) for part in MOMENTS}
-        about = {"fingerprint": self.mark, "step": self.step, "curve": [p.to_dict() for p in self.curve]}
-        whole = {n: t.cpu().contiguous() for n, t in tensors.items()}
-        with replacing(place / CHECKPOINT) as part:
-            save_file(whole, part, metadata={"about": json.dumps(about)})
+        about = {"fingerprint": self.fingerprint, "step": self.step, "curve": [p.to_dict() for p in self.curve]}
+        tensors = {n: t.cpu().contiguous() for n, t in tensors.items()}
+        with replacing(place / CHECKPOINT) as path:
+            save_file(tensors, path, metadata={"about": json.dumps(about)})
 
 
 def _noise(seed: int, step: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +13,8 @@ import streamlit as st
 
 from ....display.numbers import span
 from ....display.recipes import call, command
+from ....engine import Workplace
 from ....errors import OptionError, UserError
-from ....heads import HeadId
 from ....models.hub import MODELS
 from ....options import declared
 from ....runs import service
@@ -25,8 +25,9 @@ from ....ui.shell import controls, loaders, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
+from ..job import DistillationJob
 from ..plan import METHODS, DistillationPlan, TrainingOptions
-from ..removal import Removal
+from ..removal import Place, Removal
 from . import results
 
 # -----------------------------------------------------------------------------------------------
@@ -48,32 +49,34 @@ def attention(view: View) -> Removal:
     """The removal of a recurrent translator's attention, if it has one."""
     record = recurrent(view)
     try:
-        there = record is None or bool(json.loads(record.read_text(encoding="utf-8"))["config"]["attention"])
+        has_attention = record is None or bool(json.loads(record.read_text(encoding="utf-8"))["config"]["attention"])
     except (OSError, ValueError, KeyError, TypeError):
-        there = True  # the run reports what is wrong with the folder
-    if not there:
+        has_attention = True  # the run reports what is wrong with the folder
+    if not has_attention:
         raise OptionError("This translator has no attention to remove. Choose its teacher instead.")
     return Removal(attention=True)
 
 
-def layers_form(shape: Shape) -> tuple[Sequence[Layer], Sequence[Layer]]:
+def layers_form(shape: Shape) -> tuple[list[Place], list[Place]]:
     """The layers, and the feed-forward blocks, to remove besides the grid's heads."""
     # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
-    layers = {str(p) if isinstance(p, int) else f"{p[0]}.{p[1]}": p for p in places(shape)}
-    names = {text: _place_name(p) for text, p in layers.items()}
+    layers = {f"{stack}.{i}" if shape.stacks else str(i): (stack, i) for stack, i in places(shape)}
+    titles = {name: f"{stack} {i}" if shape.stacks else f"L{i}" for name, (stack, i) in layers.items()}
     with st.container():  # directly in a column the pills would not wrap
-        gone = state.several("layers", "Whole layers", names)
-        empty = state.several("ffn", "Feed-forward blocks", names)
-    return [layers[text] for text in gone], [layers[text] for text in empty]
+        removed = state.several("layers", "Whole layers", titles)
+        emptied = state.several("ffn", "Feed-forward blocks", titles)
+    return [layers[name] for name in removed], [layers[name] for name in emptied]
 
 
 def start_form(
-    view: View, shape: Shape | None, gone: Sequence[Layer] = (), empty: Sequence[Layer] = ()
+    view: View, shape: Shape | None, layers: Sequence[Place] = (), ffn: Sequence[Place] = ()
 ) -> DistillationPlan | None:
     """How the students start and learn. Gives the plan once it is complete; nothing starts before.
 
     Without a shape the model is a recurrent translator, whose attention is removed as a whole.
     """
+    from ..pieces import teacher_updates
+
     starts, learns = st.columns([5, 6], gap="large")
     inits = starts.container().pills(
         "Students start from",
@@ -85,10 +88,11 @@ def start_form(
         help="\n".join(f"- **{plain(m.title)}**: {plain(m.what)}" for m in METHODS.values()),
     )
     left, right = learns.columns(2)
-    own = _teachers(view)
-    known = "As many as the teacher had; fewer are quicker and favour students that start from its weights"
-    unknown = "The model's folder does not tell how many the teacher had: as many make a fair comparison"
-    steps = controls.field(left, TRAINING["steps"], "distil_steps", own or 300, step=50, help=known if own else unknown)
+    updates = teacher_updates(view.model, view.revision or None)
+    steps_help = "As many as the teacher had; fewer are quicker and favour students that start from its weights"
+    if updates is None:
+        steps_help = "The model's folder does not tell how many the teacher had: as many make a fair comparison"
+    steps = controls.field(left, TRAINING["steps"], "distil_steps", updates or 300, step=50, help=steps_help)
     rate = controls.field(
         right,
         TRAINING["learning_rate"],
@@ -99,10 +103,10 @@ def start_form(
     limit = controls.field(left, PLAN["train_limit"], "distil_train")
     seeds = controls.field(right, PLAN["seeds"], "distil_seeds", (0, 1, 2))
     try:
-        what = attention(view) if shape is None else removal(shape, gone, empty)
-        plan = make_plan(view, what, inits, seeds(), steps(), limit(), rate())
-    except UserError as wrong:
-        refused(wrong, "info")
+        part = attention(view) if shape is None else removal(shape, layers, ffn)
+        plan = make_plan(view, part, inits, seeds(), steps(), limit(), rate())
+    except UserError as error:
+        refused(error, "info")
         return None
     count = len(plan.pieces)
     students = f"{count} student{'s' if count > 1 else ''} of {steps():,} steps each"
@@ -120,74 +124,45 @@ def start_form(
 
 def _seconds(plan: DistillationPlan) -> float:
     """Seconds that all students train, from a few updates of one."""
-    from ..job import DistillationJob, Workplace
-
     with TemporaryDirectory() as folder:
         return len(plan.pieces) * Workplace(DistillationJob(plan), Path(folder)).loaded().seconds()
 
 
-def _teachers(view: View) -> int | None:
-    from ..pieces import teacher_updates
-
-    return teacher_updates(view.model, view.revision or None)
-
-
-Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model
-
-
-def places(shape: Shape) -> list[Layer]:
+def places(shape: Shape) -> list[Place]:
     """The layers that can be removed. A decoder layer of a translation model covers two rows of the grid."""
-    if not shape.stacks:
-        return list(range(shape.present.num_layers))
-    return [(name, i) for name, count in shape.stacks if name != "cross" for i in range(count)]
+    stacks = shape.stacks or (("encoder", shape.present.num_layers),)
+    return [(name, i) for name, count in stacks if name != "cross" for i in range(count)]
 
 
-def _place_name(layer: Layer) -> str:
-    return f"L{layer}" if isinstance(layer, int) else f"{layer[0]} {layer[1]}"
-
-
-def _place(layer: Layer) -> tuple[str, int]:
-    return ("encoder", layer) if isinstance(layer, int) else layer
-
-
-def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Removal:
+def removal(shape: Shape, layers: Collection[Place], ffn: Sequence[Place]) -> Removal:
     """What the grid and the two lists remove. A removed layer includes its heads and its feed-forward block."""
-    gone = [_place(layer) for layer in layers]
     off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
-    if not (off or gone or ffn):
+    if not (off or layers or ffn):
         raise OptionError(
             "Choose what to remove: switch heads off in the grid, or choose a layer or a feed-forward block."
         )
-    off = [h for h in off if _owner(shape, h.layer) not in gone]
-    return Removal(
-        () if shape.stacks else tuple(off),
-        tuple(gone),
-        tuple(_place(layer) for layer in ffn if layer not in layers),
-        named=tuple(_named(shape, h) for h in off) if shape.stacks else (),
-    )
+    heads, named = [], []
+    for head in off:
+        stack, layer = _place(shape, head.layer)
+        if ("decoder" if stack == "cross" else stack, layer) in layers:
+            continue
+        if shape.stacks:
+            named.append(f"{stack}.{layer}.{head.head}")
+        else:
+            heads.append(head)
+    blocks = tuple(place for place in ffn if place not in layers)
+    return Removal(tuple(heads), tuple(layers), blocks, named=tuple(named))
 
 
-def _named(shape: Shape, head: HeadId) -> str:
-    """The name of a translation model's head in a removal: cross.1.5."""
-    name, layer = _row(shape, head.layer)
-    return f"{name}.{layer}.{head.head}"
-
-
-def _owner(shape: Shape, row: int) -> tuple[str, int]:
-    """The layer that a row of the grid belongs to."""
-    name, layer = _row(shape, row)
-    return ("decoder" if name == "cross" else name), layer
-
-
-def _row(shape: Shape, row: int) -> tuple[str, int]:
-    """The stack and the layer in it of a row of the grid."""
+def _place(shape: Shape, row: int) -> Place:
+    """The stack of a row of the grid, and the layer in it."""
     ranges = shape.ranges or {"encoder": range(shape.present.num_layers)}
     return next((name, row - rows.start) for name, rows in ranges.items() if row in rows)
 
 
 def make_plan(
     view: View,
-    what: Removal,
+    part: Removal,
     inits: Sequence[str],
     seeds: Sequence[int],
     steps: int,
@@ -197,7 +172,7 @@ def make_plan(
     """The plan for the view's model and data."""
     options = {
         **plans.source(view),
-        "remove": what.text,
+        "remove": part.text,
         "inits": tuple(inits),
         "seeds": seeds,
         "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
@@ -210,21 +185,17 @@ def removed_words(remove: str) -> str:
     """A removal in words: ``layers:11`` is layer 11, ``heads:3.5,7.0+ffn:2`` is heads 3.5, 7.0 and ffn 2."""
     parts = []
     for part in remove.split("+"):
-        kind, _, which = part.partition(":")
-        one = kind.endswith("s") and which and "," not in which
-        parts.append(" ".join(filter(None, (kind[:-1] if one else kind, which.replace(",", ", ")))))
+        kind, _, names = part.partition(":")
+        single = kind.endswith("s") and names and "," not in names
+        parts.append(f"{kind[:-1] if single else kind} {names.replace(',', ', ')}".strip())
     return " and ".join(parts)
 
 
 def recipe(plan: DistillationPlan) -> tuple[str, str]:
     """The plan of the form as a call and as a command."""
-    changed = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
-    changed = {name: value for name, value in changed.items() if name not in ("posterior", "iterates")}
-    training = {
-        "steps": plan.training.steps,
-        "every": plan.training.every,
-        "learning_rate": plan.training.learning_rate,
-    }
+    written = [f for f in fields(plan) if f.name not in ("posterior", "iterates")]
+    changed = {f.name: getattr(plan, f.name) for f in written if getattr(plan, f.name) != f.default}
+    training = {name: getattr(plan.training, name) for name in ("steps", "every", "learning_rate")}
     lines = (
         recipes.HEADVIZ,
         f"plan = {call('headviz.DistillationPlan', **changed | {'training': training})}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -111,21 +110,21 @@ def detail(view: RunView) -> None:
 def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float | None = None) -> str:
     """What the learning curves show. With one seed there are no intervals, so it names none."""
     dotted = "" if level is None else f"; dotted: one class for all ({level:.2f})"
-    known = any(p["interval_low"].get(metric) is not None for s in students for p in s["curve"])
-    bands = "Bands are 95 % intervals over seeds." if known else "One seed, so there are no intervals."
+    has_intervals = any(p["interval_low"].get(metric) is not None for s in students for p in s["curve"])
+    bands = "Bands are 95 % intervals over seeds." if has_intervals else "One seed, so there are no intervals."
     return f"{metric_title(metric)} on dev while the students learn. Dashed: the teacher{dotted}. {bands}"
 
 
 def outcome_of(view: RunView) -> dict[str, Any]:
     """The results of a run so far, finished or not."""
     plan = DistillationPlan.from_dict(view.record.spec)
-    so_far = DistillationJob(plan).begin()
+    state = DistillationJob(plan).begin()
     for step in (*view.baseline, *view.steps):
         if step["name"] == "teacher":
-            so_far["teacher"] = {**step, "notes": []}
+            state["teacher"] = {**step, "notes": []}
         else:
-            so_far["students"][step["name"]] = {**step, "model": None}
-    return outcome(plan, so_far)
+            state["students"][step["name"]] = {**step, "model": None}
+    return outcome(plan, state)
 
 
 def finding(outcome: dict[str, Any], metric: str) -> str:
@@ -161,7 +160,8 @@ def finding(outcome: dict[str, Any], metric: str) -> str:
 def _open(view: RunView) -> None:
     """A menu to use a finished student as the current model, the best one first."""
     best = sorted(view.steps, key=lambda s: next(iter(s["metrics"].values())) or 0, reverse=True)
-    folders = {s["name"]: folder for s in best if (folder := _folder(view, s["name"])).is_dir()}
+    students = RunFiles(view.record.id).results / STUDENTS
+    folders = {s["name"]: folder for s in best if (folder := students / s["name"]).is_dir()}
     if not folders:
         return
     with st.popover("Open a student", icon=":material/model_training:"):
@@ -173,10 +173,6 @@ def _open(view: RunView) -> None:
             st.rerun()
 
 
-def _folder(view: RunView, piece: str) -> Path:
-    return RunFiles(view.record.id).results / STUDENTS / piece
-
-
 def _student_name(piece: str) -> str:
     init, _, seed = piece.rpartition("-s")
     return f"{METHODS[init].title}, seed {seed}"
@@ -184,12 +180,11 @@ def _student_name(piece: str) -> str:
 
 def published() -> None:
     """The figures of the paper, in a box of their own."""
-    teacher, random, informed = PUBLISHED
     with st.expander("Published figures", icon=":material/menu_book:"):
         st.caption(
             "BLEU in the 2023 paper: an LSTM encoder-decoder (512-512-512) without its Bahdanau attention. Another "
             "model and another corpus: compare the order, not the numbers."
         )
         models = ["teacher", "student from random weights", "student from the teacher"]
-        rows = list(zip(models, (teacher, random, informed), strict=True))
+        rows = list(zip(models, PUBLISHED, strict=True))
         show.table(Table("distil_published", ("model", "BLEU"), rows, "As printed."))
