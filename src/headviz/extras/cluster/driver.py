@@ -161,15 +161,17 @@ class Driver:
         self.home: dict[tuple[str, str], str] = {}  # (run, folder) -> a worker that has it
         self._reported: dict[str, float] = {}
         self._patience = CONNECT  # seconds to wait for a result that is there
+        self._room = 1  # pieces that may be in flight
+        self._room_asked = 0.0  # when the workers were counted for it
 
     def run(self) -> None:
         self._check_workers()
-        self.client.subscribe_topic(remote.TOPIC, self._hear)
-        self.carriers = list(self._take())
-        self._count()
+        self.client.subscribe_topic(remote.TOPIC, self._report_progress)
+        self.carriers = list(self._claim())
+        self._report_steps()
         try:
             for carrier in list(self.carriers):
-                with self._alone(carrier):
+                with self._isolated(carrier):
                     self._finish_if_whole(carrier)  # its driver may have died after the last piece
             while self.carriers or self.in_flight:
                 if self.heartbeat.cancelled():
@@ -178,14 +180,14 @@ class Driver:
                 self._hand_out()
                 self._take_in()
         except BaseException:
-            self._call_off()
+            self._stop_workers()
             raise
         if self.record.kind == SWEEP:
             self._finish_sweep()
 
     # the runs ---------------------------------------------------------------------------------
 
-    def _take(self) -> Iterator[Carrier]:
+    def _claim(self) -> Iterator[Carrier]:
         if self.record.kind != SWEEP:
             yield Carrier(self.registry, self.record)
             return
@@ -198,8 +200,8 @@ class Driver:
                 )
                 try:
                     yield Carrier(self.registry, claimed)
-                except UserError as wrong:
-                    self._end(claimed, FAIL, **outcome_of(wrong))
+                except UserError as error:
+                    self._end(claimed, FAIL, **outcome_of(error))
 
     def _drop_cancelled(self) -> None:
         """End the runs of a sweep that were cancelled one by one."""
@@ -218,32 +220,23 @@ class Driver:
         if state == DONE:
             self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
             return
-        left = [c.id for c in children if c.state != DONE]
-        raise RunError(f"{len(left)} of {len(children)} runs did not finish: {', '.join(left[:8])}. Each says why.")
+        failed = [c.id for c in children if c.state != DONE]
+        raise RunError(f"{len(failed)} of {len(children)} runs did not finish: {', '.join(failed[:8])}. Each says why.")
 
     # pieces -----------------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
         """Submit ready pieces in the order of the runs, so that the first runs finish first."""
-        room = AHEAD * max(1, sum(self.client.nthreads().values())) if self._may_ask() else self._room
-        self._room = room
+        if monotonic() - self._room_asked >= 2:  # the number changes slowly, and asking takes a round trip
+            self._room_asked = monotonic()
+            self._room = AHEAD * max(1, sum(self.client.nthreads().values()))
         busy = {(c.record.id, p) for c, p, _ in self.in_flight.values()}
         for carrier in list(self.carriers):
             for piece in carrier.ready():
-                if len(self.in_flight) >= room:
+                if len(self.in_flight) >= self._room:
                     return
                 if (carrier.record.id, piece) not in busy:
                     self._submit(carrier, piece, with_files=False)
-
-    _room = 1
-    _asked = 0.0
-
-    def _may_ask(self) -> bool:
-        """Ask for the number of workers every two seconds only: it changes slowly, and asking takes a round trip."""
-        if monotonic() - self._asked < 2:
-            return False
-        self._asked = monotonic()
-        return True
 
     def _submit(self, carrier: Carrier, piece: str, with_files: bool) -> None:
         record, order = carrier.record, carrier.order(piece)
@@ -280,7 +273,7 @@ class Driver:
         if carrier not in self.carriers:
             return  # its run has ended
         try:
-            result, made, where = self._result(future)
+            result, files, worker = self._result(future)
         except remote.Missing:
             if with_files:
                 raise
@@ -297,12 +290,12 @@ class Driver:
             self._failed(carrier, error)
             return
         self._alive = monotonic()
-        with self._alone(carrier):
-            if made:
-                remote.unpack(carrier.files.results, made)
-                self.home |= {(carrier.record.id, folder): where for folder in remote.folders(made)}
+        with self._isolated(carrier):
+            if files:
+                remote.unpack(carrier.files.results, files)
+                self.home |= {(carrier.record.id, folder): worker for folder in remote.folders(files)}
             carrier.absorb(piece, result)
-            self._count()
+            self._report_steps()
             self._finish_if_whole(carrier)
 
     def _result(self, future: Any) -> Any:
@@ -334,7 +327,7 @@ class Driver:
             self.carriers.remove(carrier)
 
     @contextmanager
-    def _alone(self, carrier: Carrier) -> Iterator[None]:
+    def _isolated(self, carrier: Carrier) -> Iterator[None]:
         """A fault here ends this run, and leaves the others of its sweep alone."""
         try:
             yield
@@ -350,7 +343,7 @@ class Driver:
         self.carriers.remove(carrier)
         self._end(carrier.record, FAIL, **outcome_of(error))
 
-    def _call_off(self) -> None:
+    def _stop_workers(self) -> None:
         """Stop the workers, cancel what waits and record the runs of a sweep; the sweep's own end is recorded later."""
         with suppress(Exception):  # if the cluster is gone, its work has stopped already
             self.client.run(remote.cancel, self.token, wait=False)
@@ -368,17 +361,17 @@ class Driver:
         except TimeoutError:
             raise RunError(f"The cluster has had no worker for {GONE:.0f} s. Resume once it has some.") from None
         facts = self.client.run(remote.facts)
-        mine = remote.facts()
-        other = {w: f["version"] for w, f in facts.items() if f["version"] != mine["version"]}
-        if other:
-            where, version = next(iter(other.items()))
-            raise RunError(
-                f"Worker {where} has headviz {version}, this machine {mine['version']}. Install one version everywhere."
-            )
-        wide = [w for w, n in self.client.nthreads().items() if n > 1]
+        version = remote.facts()["version"]
+        for worker, fact in facts.items():
+            if fact["version"] != version:
+                raise RunError(
+                    f"Worker {worker} has headviz {fact['version']}, this machine {version}. "
+                    "Install one version everywhere."
+                )
+        threaded = sum(n > 1 for n in self.client.nthreads().values())
         words = f"{len(facts)} workers"
-        if wide:
-            words += f"; {len(wide)} have several threads and use one: start them with --nthreads 1"
+        if threaded:
+            words += f"; {threaded} have several threads and use one: start them with --nthreads 1"
         self.registry.note(self.record.id, "cluster", words)
         self._alive = monotonic()
 
@@ -394,10 +387,10 @@ class Driver:
 
     # what readers see -------------------------------------------------------------------------
 
-    def _count(self) -> None:
+    def _report_steps(self) -> None:
         self.heartbeat.stepped(*map(sum, zip((0, 0, 0), *(c.counts for c in self.carriers), strict=True)))
 
-    def _hear(self, event: Any) -> None:
+    def _report_progress(self, event: Any) -> None:
         """Take in a worker's progress; called by Dask's own thread."""
         _, content = event
         if not isinstance(content, dict):

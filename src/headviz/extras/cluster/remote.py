@@ -32,7 +32,7 @@ TOPIC = "headviz"
 
 Files = dict[str, bytes]  # relative path -> content
 
-_one = threading.Lock()
+_lock = threading.Lock()  # held while a piece is done
 _cancelled: set[str] = set()
 
 
@@ -64,12 +64,12 @@ def perform(
     from distributed import get_worker
 
     worker = get_worker()
-    unwanted = _unwanted(worker, token)
-    while not _one.acquire(timeout=0.1):
-        if unwanted():
+    cancelled = _cancel_check(worker, token)
+    while not _lock.acquire(timeout=0.1):
+        if cancelled():
             raise Cancelled
     try:
-        folder = _folder() / run_id
+        folder = Path(_temporary().name, run_id)
         folder.mkdir(parents=True, exist_ok=True)
         unpack(folder, sent or {})
         if missing := [n for n in order.needs if not (folder / n).exists()]:
@@ -78,12 +78,12 @@ def perform(
         _set_threads(threads)
         plugins.require(spec.get(plugins.SPEC) or (), plugin_codes)
         workplace = _workplace(kind, json.dumps(spec, sort_keys=True), folder)
-        result = workplace.do(order, _teller(worker, run_id, order.piece), unwanted)
+        result = workplace.do(order, _reporter(worker, run_id, order.piece), cancelled)
         after = _listing(folder)
-        made = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}
-        return result, made, str(worker.address)
+        written = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}
+        return result, written, str(worker.address)
     finally:
-        _one.release()
+        _lock.release()
 
 
 @lru_cache(maxsize=2)
@@ -92,15 +92,15 @@ def _workplace(kind: str, spec: str, folder: Path) -> Workplace:
     return Workplace(make_job(kind, json.loads(spec)), folder)
 
 
-def _unwanted(worker: Worker, token: str) -> Callable[[], bool]:
+def _cancel_check(worker: Worker, token: str) -> Callable[[], bool]:
     """A function that says whether the driver has cancelled the work or is gone."""
     key = worker.get_current_task()
 
-    def look() -> bool:
+    def cancelled() -> bool:
         task = worker.state.tasks.get(key)
         return token in _cancelled or task is None or task.state == "cancelled"
 
-    return look
+    return cancelled
 
 
 def pack(folder: Path, names: Sequence[str]) -> Files:
@@ -113,9 +113,9 @@ def pack(folder: Path, names: Sequence[str]) -> Files:
     return out
 
 
-def folders(made: Files) -> set[str]:
+def folders(files: Files) -> set[str]:
     """Every folder that holds one of these files."""
-    return {str(parent) for name in made for parent in PurePosixPath(name).parents}
+    return {str(parent) for name in files for parent in PurePosixPath(name).parents}
 
 
 def unpack(folder: Path, files: Files) -> None:
@@ -139,14 +139,9 @@ def _listing(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @cache
-def _folder() -> Path:
+def _temporary() -> tempfile.TemporaryDirectory[str]:
     """The folder of this process; deleted when it ends."""
-    made = tempfile.TemporaryDirectory(prefix="headviz-worker-")
-    _kept.append(made)
-    return Path(made.name)
-
-
-_kept: list[Any] = []  # removed when the process ends properly
+    return tempfile.TemporaryDirectory(prefix="headviz-worker-")
 
 
 def _set_threads(threads: int) -> None:
@@ -158,14 +153,15 @@ def _set_threads(threads: int) -> None:
             torch.set_num_threads(threads)
 
 
-def _teller(worker: Worker, run_id: str, piece: str) -> Callable[[str, int, int], None]:
+def _reporter(worker: Worker, run_id: str, piece: str) -> Callable[[str, int, int], None]:
     """A progress function that sends reports to the scheduler, at most every ``TELL`` seconds."""
-    last: list[Any] = [0.0, ""]
+    last, last_phase = 0.0, ""
 
-    def tell(phase: str, done: int, total: int) -> None:
+    def report(phase: str, done: int, total: int) -> None:
+        nonlocal last, last_phase
         now = time.monotonic()
-        if phase != last[1] or now - last[0] > TELL:
-            last[:] = now, phase
+        if phase != last_phase or now - last > TELL:
+            last, last_phase = now, phase
             worker.log_event(TOPIC, {"run": run_id, "piece": piece, "phase": phase, "done": done, "total": total})
 
-    return tell
+    return report
