@@ -121,7 +121,9 @@ def test_an_order_is_compared_with_the_random_one_as_two_translations_are(evalua
     for mine, other in zip(own.points, random.points, strict=True):
         said = [evaluator.evaluate(p.mask).translations for p in (other, mine)]
         if mine.mask != other.mask:
-            (d,) = TextAnswers.of(evaluator.data.references, said[0]).deltas([np.array(said[1], object)], "bleu")
+            (d,) = TextAnswers(np.array(evaluator.data.references, object), np.array(said[0], object)).deltas(
+                [np.array(said[1], object)], "bleu"
+            )
             np.testing.assert_equal(mine.over_random, d.interval_low)
             compared += not np.isnan(d.interval_low)
     assert compared

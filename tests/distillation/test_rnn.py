@@ -46,7 +46,7 @@ def test_the_mean_of_encoder_states_is_attention_with_zero_energies():
     assert sizes["zeroed"] == 5
     assert sizes["useless"] == 8 * 5 + 8 * 5 + 5
     assert sizes["kept"] == sum(p.numel() for p in student.parameters())
-    greedy = {"begin": BEGIN, "end": END, "longest": 12}
+    greedy = {"longest": 12}
     assert torch.equal(
         student.greedy(*given[:2], **greedy), zeroed_model(teacher.model, partition).greedy(*given[:2], **greedy)
     )

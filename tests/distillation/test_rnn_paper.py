@@ -127,7 +127,7 @@ def test_with_no_given_words_it_learns_from_its_own(attention: bool, reads: str)
         free = made.model(source, mask, given, forcing=0.0)
         own = torch.cat([given[:, :1], free.argmax(-1)[:, :-1]], 1)
         torch.testing.assert_close(made.model(source, mask, own), free, atol=1e-5, rtol=0)
-        greedy = made.model.greedy(source, mask, BEGIN, END, given.shape[1])
+        greedy = made.model.greedy(source, mask, given.shape[1])
         assert torch.equal(free.argmax(-1)[:, : greedy.shape[1]], greedy)
         wanted = torch.arange(given.numel()).view_as(given) % 3 == 1
         assert torch.equal(made.model(source, mask, given, wanted, 0.0), free[wanted])
@@ -192,7 +192,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all(attention: bool, reads: str) -
     source, mask = torch.tensor([[4, 5, END]]), torch.ones(1, 3, dtype=torch.bool)
     values = {w: likelihood(model, source, mask, w) / len(w) for w in everything(longest)}
     best = max(values, key=lambda w: values[w])
-    found = beam(model, source, mask, BEGIN, END, longest, width=6**longest)[0].tolist()
+    found = beam(model, source, mask, longest, width=6**longest)[0].tolist()
     assert tuple(found[: len(best)]) == best
     assert all(w == END for w in found[len(best) :])
 
@@ -210,7 +210,7 @@ def test_a_narrow_beam_keeps_the_likeliest_beginnings() -> None:
             following.sort(key=lambda h: -likelihood(model, source, mask, h))
             kept = following[:width]
         best = max(kept, key=lambda h: likelihood(model, source, mask, h) / len(h))
-        found = beam(model, source, mask, BEGIN, END, longest, width)[0].tolist()
+        found = beam(model, source, mask, longest, width)[0].tolist()
         assert tuple(found[: len(best)]) == best
 
 
@@ -220,10 +220,7 @@ def test_one_beam_is_the_greedy_translation(attention: bool, reads: str) -> None
     for seed in range(2):
         made = translator(seed, attention=attention, reads=reads)
         source, mask, _ = batch(made)
-        greedy, one = (
-            made.model.greedy(source, mask, BEGIN, END, 12),
-            beam(made.model, source, mask, BEGIN, END, 12, width=1),
-        )
+        greedy, one = (made.model.greedy(source, mask, 12), beam(made.model, source, mask, 12, width=1))
         assert greedy.shape == one.shape
         for row, other in zip(greedy.tolist(), one.tolist(), strict=True):
             until = row.index(END) + 1 if END in row else len(row)
@@ -240,10 +237,7 @@ def test_a_search_does_not_depend_on_company_and_finds_likelier_translations() -
         assert together == [made.translate([s], beams=4)[0] for s in SOURCES]
         source, mask, _ = batch(made, SOURCES[:1])
         wide, greedy = (
-            made.model.greedy(source, mask, BEGIN, END, 8)
-            if n == 1
-            else beam(made.model, source, mask, BEGIN, END, 8, n)
-            for n in (4, 1)
+            made.model.greedy(source, mask, 8) if n == 1 else beam(made.model, source, mask, 8, n) for n in (4, 1)
         )
         better += _per_word(made.model, source, mask, wide) - _per_word(made.model, source, mask, greedy)
     assert better > 0

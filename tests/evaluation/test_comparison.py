@@ -145,7 +145,9 @@ def test_bleus_interval_and_test_agree() -> None:
         " ".join(rng.permutation(r.split())) if rng.random() < 0.35 else f
         for r, f in zip(references, full, strict=True)
     ]
-    (result,) = TextAnswers.of(references, full).deltas([np.array(masked, dtype=object)], "bleu")
+    (result,) = TextAnswers(np.array(references, dtype=object), np.array(full, dtype=object)).deltas(
+        [np.array(masked, dtype=object)], "bleu"
+    )
     assert result.p_value > 0.05
     assert result.interval_low == pytest.approx(-16.0, abs=0.1)
     assert result.interval_high == 0

@@ -84,20 +84,23 @@ def evaluate_translation(
 ) -> TranslationEvaluation:
     """Translate under a mask and measure. Greedy by default; ``beams`` > 1 searches."""
     start = time.perf_counter()
+    truncated, filled = 0, {}
     if isinstance(clf, RnnTranslator):
-        under, decoded = None, _recurrent(clf, data, mask, beams, progress, cancel)
-        mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (decoded.texts, data.references))
+        under = None
+        texts, cut = _recurrent(clf, data, mask, beams, progress, cancel)
+        tokens, reference_tokens = ([" ".join(words_of(t)) for t in side] for side in (texts, data.references))
     else:
         translator = require_translation(clf, data)
         under = clf.under(mask)
-        decoded = _Decoded(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
+        texts, cut = translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel)
         if data.pairs is not None:
-            decoded.truncated += sum(e.truncated for e in translator.encode(data.texts, data.references))
-        mine, theirs = (_tokenised(translator, list(side)) for side in (decoded.texts, data.references))
+            truncated = sum(e.truncated for e in translator.encode(data.texts, data.references))
+        tokens, reference_tokens = (_tokenised(translator, list(side)) for side in (texts, data.references))
+        filled = stands_in(translator)
     scores = {
-        "bleu": bleu(decoded.texts, data.references),
-        "chrf": chrf(decoded.texts, data.references),
-        TOKENISED: bleu(mine, theirs, "none"),
+        "bleu": bleu(texts, data.references),
+        "chrf": chrf(texts, data.references),
+        TOKENISED: bleu(tokens, reference_tokens, "none"),
     }
     return TranslationEvaluation(
         metrics={name: score.value for name, score in scores.items()},
@@ -105,13 +108,13 @@ def evaluate_translation(
         gold=None,
         mask=under,
         seconds=time.perf_counter() - start,
-        truncated=decoded.truncated,
-        translations=tuple(decoded.texts),
+        truncated=truncated,
+        translations=tuple(texts),
         references=data.references,
-        **({} if under is None else stands_in(translator)),
+        **filled,
         signatures={name: score.signature for name, score in scores.items()},
         beams=beams,
-        cut=decoded.cut,
+        cut=cut,
         answer=data.answer,
     )
 
@@ -123,8 +126,8 @@ def _recurrent(
     beams: int,
     progress: Progress | None,
     cancel: Cancel | None,
-) -> _Decoded:
-    """Translations of a model without heads, in words of its own vocabulary."""
+) -> tuple[list[str], int]:
+    """Translations of a model without heads, and how many of them reached the length bound."""
     if mask is not None:
         clf.gates(mask)  # says that it has no heads
     clf.answer.refuse(clf, data)
@@ -132,7 +135,7 @@ def _recurrent(
     parts = [data.texts[at : at + SENTENCES] for at in range(0, len(data), SENTENCES)]
     for sentences in tracked(parts, progress, cancel, size=len):
         texts += clf.translate(sentences, beams=beams)
-    return _Decoded(texts, sum(len(words_of(t)) >= clf.max_length for t in texts))
+    return texts, sum(len(words_of(t)) >= clf.max_length for t in texts)
 
 
 def require_translation(clf: Model, data: Dataset) -> Translator:
@@ -145,13 +148,6 @@ def require_translation(clf: Model, data: Dataset) -> Translator:
     clf.answer.refuse(clf, data)
     _ = clf.num_layers  # a recurrent model says that it has no heads
     return cast("Translator", clf)
-
-
-@dataclass
-class _Decoded:
-    texts: list[str]
-    cut: int  # translations that reached the length bound
-    truncated: int = 0  # sentences that were cut before they were read
 
 
 def translate(
@@ -179,34 +175,34 @@ def translate(
     encodings = clf.encode(list(texts))
     out = [""] * len(encodings)
     cut = 0
-    for index in tracked(_together(clf, encodings, beams, batch_tokens), progress, cancel, size=len):
-        chosen = [encodings[i] for i in index]
-        bounds = [_bound(clf, len(e)) for e in chosen]
-        ids = clf.generate(clf.collate(chosen), mask, beams=beams, max_new_tokens=max(bounds)).tolist()
+    for index in tracked(_sentence_batches(clf, encodings, beams, batch_tokens), progress, cancel, size=len):
+        sources = [encodings[i] for i in index]
+        bounds = [_bound(clf, len(e)) for e in sources]
+        ids = clf.generate(clf.collate(sources), mask, beams=beams, max_new_tokens=max(bounds)).tolist()
         # each by its own bound: a translation must not depend on the others in its batch
-        own = [row[: 1 + bound] for row, bound in zip(ids, bounds, strict=True)]
-        cut += sum(_runs_on(clf, row, bound) for row, bound in zip(own, bounds, strict=True))
-        for i, text in zip(index, clf.decode(own), strict=True):
+        rows = [row[: 1 + bound] for row, bound in zip(ids, bounds, strict=True)]
+        cut += sum(_reaches_bound(clf, row, bound) for row, bound in zip(rows, bounds, strict=True))
+        for i, text in zip(index, clf.decode(rows), strict=True):
             out[i] = text
     return out, cut
 
 
-def _together(
+def _sentence_batches(
     clf: Translator, encodings: Sequence[SentenceEncoding], beams: int, batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Batches of sentences. Which beams win hangs on how long they may become, so a search has one bound for all."""
+    """Batches of sentences. Which beams win depends on how long they may become, so a search has one bound for all."""
     for index in batches([len(e) for e in encodings], batch_tokens):
         if beams == 1:
             yield index
         else:
-            yield from (list(same) for _, same in groupby(index, lambda i: _bound(clf, len(encodings[i]))))
+            yield from (list(group) for _, group in groupby(index, lambda i: _bound(clf, len(encodings[i]))))
 
 
 def _bound(clf: Translator, source: int) -> int:
     return min(clf.max_length - 1, LENGTH_FACTOR * source + LENGTH_EXTRA)
 
 
-def _runs_on(clf: Translator, row: list[int], bound: int) -> bool:
+def _reaches_bound(clf: Translator, row: list[int], bound: int) -> bool:
     end = clf.config.eos_token_id
     ends = set(end) if isinstance(end, list) else {end}
     return len(row) == 1 + bound and not ends & set(row[1:])
@@ -325,14 +321,14 @@ class Sentences(Judge):
         return lines(texts)
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
-        mine, theirs = (np.array(texts_of(one), dtype=object) for one in (answers, reference))
-        return measured(self.data, mine, theirs)
+        translations, others = (np.array(texts_of(lines), dtype=object) for lines in (answers, reference))
+        return measured(self.data, translations, others)
 
 
 def lines(texts: list[str]) -> np.ndarray:
     """Texts as one array of bytes, one per line. Line breaks within a text become spaces."""
-    whole = END.join(" ".join(t.splitlines()) for t in texts)
-    return np.frombuffer(whole.encode(), np.uint8).copy()
+    joined = END.join(" ".join(t.splitlines()) for t in texts)
+    return np.frombuffer(joined.encode(), np.uint8).copy()
 
 
 def texts_of(answers: np.ndarray) -> list[str]:

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, NoReturn, TypedDict, Unpack
+from typing import Any, NoReturn
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import MOST_BEAMS, ModelError, OptionError, unknown_choice, whole_number
 from ...heads import TRANSLATION
@@ -43,27 +45,12 @@ LOWEST = torch.finfo(torch.float32).min
 BOTH, STATE = "state-and-context", "state"  # what the output layer reads
 NORMAL, UNIFORM = "normal", "uniform"  # how embeddings are drawn; uniform also draws the biases
 LSTM, PUBLISHED = "lstm", "published"  # which cell
-LATER = {
-    "reads": BOTH,
-    "initialisation": NORMAL,
-    "cell": LSTM,
-}  # fields that earlier versions do not have, as they had it
+LATER = {"reads": BOTH, "initialisation": NORMAL, "cell": LSTM}  # what fields mean that earlier versions do not have
 
+PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 State = tuple[Tensor, Tensor]  # of the decoder: what it puts out, and the LSTM's cell
-
-
-class RnnOptions(TypedDict, total=False):
-    """What may be chosen of a network whose words are known; see ``RnnConfig``."""
-
-    embedding: int
-    hidden: int
-    units: int
-    attention: bool
-    dropout: float
-    reads: str
-    initialisation: str
-    cell: str
 
 
 @dataclass(frozen=True)
@@ -123,10 +110,10 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tensor:
         """All hidden states [B, T, H] for inputs [B, T, ·] and a first state [B, H]."""
-        how = self.weights, True, 1, 0.0, self.training, False, True
+        options = self.weights, True, 1, 0.0, self.training, False, True
         if self.plain:
-            return torch.rnn_tanh(x, h[None], *how)[0]
-        return torch.lstm(x, (h[None], c[None]), *how)[0]
+            return torch.rnn_tanh(x, h[None], *options)[0]
+        return torch.lstm(x, (h[None], c[None]), *options)[0]
 
     def step(self, x: Tensor, h: Tensor, c: Tensor) -> State:
         h, c = torch.lstm_cell(x, (h, c), *self.weights)
@@ -154,21 +141,18 @@ class Rnn(nn.Module):
     def __init__(self, config: RnnConfig, seed: int = 0) -> None:
         super().__init__()
         self.config = config
-        with torch.random.fork_rng(devices=[]):  # torch's layers draw weights when they are made
-            self._make(config)
-        self.draw(seed)
-
-    def _make(self, config: RnnConfig) -> None:
-        e, h = config.embedding, config.hidden
         self.published = config.cell == PUBLISHED
-        self.source = nn.Embedding(config.source_words, e)
-        self.target = None if self.published else nn.Embedding(config.target_words, e)
-        self.encoder = Recurrent(e, h, self.published)
-        self.bridge = nn.Linear(h, h)
-        self.attention = Bahdanau(h, config.units) if config.attention else None
-        self.decoder = Recurrent(h if self.published else e + h, h)
-        self.output = nn.Linear(2 * h if config.reads == BOTH else h, config.target_words)
-        self.drop = nn.Dropout(config.dropout)
+        e, h = config.embedding, config.hidden
+        with torch.random.fork_rng(devices=[]):  # torch's layers draw weights when they are made
+            self.source = nn.Embedding(config.source_words, e)
+            self.target = None if self.published else nn.Embedding(config.target_words, e)
+            self.encoder = Recurrent(e, h, self.published)
+            self.bridge = nn.Linear(h, h)
+            self.attention = Bahdanau(h, config.units) if config.attention else None
+            self.decoder = Recurrent(h if self.published else e + h, h)
+            self.output = nn.Linear(2 * h if config.reads == BOTH else h, config.target_words)
+            self.drop = nn.Dropout(config.dropout)
+        self.draw(seed)
 
     def draw(self, seed: int) -> None:
         """New random weights. What a network with attention and one without share is drawn with the same numbers."""
@@ -183,31 +167,33 @@ class Rnn(nn.Module):
                     _draw(module, self.config.initialisation)
 
     def forward(
-        self, source: Tensor, mask: Tensor, previous: Tensor, wanted: Tensor | None = None, forcing: float = 1.0
+        self, source: Tensor, mask: Tensor, previous: Tensor, places: Tensor | None = None, forcing: float = 1.0
     ) -> Tensor:
-        """Logits [B, T, V] after each of the given target words [B, T]; those of the ``wanted`` places [n, V] alone.
+        """Logits [B, T, V] after each of the given target words [B, T]; with ``places`` [B, T], of these alone [n, V].
 
         The output layer is most of the work, so places of padding are better not asked for. ``forcing`` is the share
         of places that get the given word; the others get the likeliest word after the place before.
         """
         states = self.encode(source)
         if forcing < 1:
-            return self._free(states, mask, previous, wanted, forcing)
+            return self._free_running(states, mask, previous, places, forcing)
         state = self.first(states, mask)
         words = self.words(previous)
         if self.attention is None:
             context = mean_of(states, mask)[:, None].expand(-1, previous.shape[1], -1)
             out = self.decoder(context if words is None else torch.cat([words, context], -1), *state)
-            return self.read(out, context, wanted)
+            return self.read(out, context, places)
         keys = self.keys(states)
         outs, contexts = [], []
         for t in range(previous.shape[1]):
             state, context = self.step(None if words is None else words[:, t], state, keys, states, mask)
             outs.append(state[0])
             contexts.append(context)
-        return self.read(torch.stack(outs, 1), torch.stack(contexts, 1), wanted)
+        return self.read(torch.stack(outs, 1), torch.stack(contexts, 1), places)
 
-    def _free(self, states: Tensor, mask: Tensor, previous: Tensor, wanted: Tensor | None, forcing: float) -> Tensor:
+    def _free_running(
+        self, states: Tensor, mask: Tensor, previous: Tensor, places: Tensor | None, forcing: float
+    ) -> Tensor:
         """The forward pass word by word, with the model's own words at some places, drawn from torch's generator."""
         state = self.first(states, mask)
         keys = self.keys(states)
@@ -220,7 +206,7 @@ class Rnn(nn.Module):
             state, context = self.step(self.words(word), state, keys, states, mask)
             steps.append(self.read(state[0], context))
         logits = torch.stack(steps, 1)
-        return logits if wanted is None else logits[wanted]
+        return logits if places is None else logits[places]
 
     def words(self, numbers: Tensor) -> Tensor | None:
         """What the decoder reads of words; a published cell reads none."""
@@ -244,12 +230,12 @@ class Rnn(nn.Module):
             return mean_of(states, mask)
         return (self.attention(query, keys, mask)[:, None] @ states)[:, 0]
 
-    def read(self, out: Tensor, context: Tensor, wanted: Tensor | None = None) -> Tensor:
+    def read(self, out: Tensor, context: Tensor, places: Tensor | None = None) -> Tensor:
         """Logits of the decoder's states, and of the context where the output layer reads it."""
         seen = self.drop(out)
         if self.config.reads == BOTH:
             seen = torch.cat([seen, context], -1)
-        return self.output(seen if wanted is None else seen[wanted])
+        return self.output(seen if places is None else seen[places])
 
     def encode(self, source: Tensor) -> Tensor:
         """Encoder states [B, S, H]. Padding stands behind the words, so it cannot reach their states."""
@@ -263,19 +249,19 @@ class Rnn(nn.Module):
         return torch.tanh(self.bridge(last)), torch.zeros_like(last)
 
     @torch.no_grad()
-    def greedy(self, source: Tensor, mask: Tensor, begin: int, end: int, longest: int) -> Tensor:
-        """The likeliest next word, again and again: [B, at most ``longest``], with ``end`` and whatever follows it."""
+    def greedy(self, source: Tensor, mask: Tensor, longest: int) -> Tensor:
+        """The likeliest next word, again and again: [B, at most ``longest``], with END and whatever follows it."""
         states = self.encode(source)
         state = self.first(states, mask)
         keys = self.keys(states)
-        word = torch.full((len(source),), begin, dtype=torch.long, device=source.device)
+        word = torch.full((len(source),), BEGIN, dtype=torch.long, device=source.device)
         done = torch.zeros_like(word, dtype=torch.bool)
         words = []
         for _ in range(longest):
             state, context = self.step(self.words(word), state, keys, states, mask)
             word = self.read(state[0], context).argmax(-1)
             words.append(word)
-            done |= word == end
+            done |= word == END
             if bool(done.all()):
                 break
         return torch.stack(words, 1)
@@ -307,8 +293,8 @@ def _draw(module: nn.Module, initialisation: str) -> None:
 
 
 @torch.no_grad()
-def beam(model: Rnn, source: Tensor, mask: Tensor, begin: int, end: int, longest: int, width: int) -> Tensor:
-    """The best translations [B, at most ``longest``], with ``end`` where and after they end.
+def beam(model: Rnn, source: Tensor, mask: Tensor, longest: int, width: int) -> Tensor:
+    """The best translations [B, at most ``longest``], with END where and after they end.
 
     A hypothesis that has ended keeps its place among the others, so a beam of every possible translation finds the
     best one. Hypotheses compete by their log-probability; of those left at the end, the best per word is taken, as in
@@ -322,7 +308,7 @@ def beam(model: Rnn, source: Tensor, mask: Tensor, begin: int, end: int, longest
     scores = h.new_full((count, width), -torch.inf)
     scores[:, 0] = 0.0  # the hypotheses are all the same at first: only one may go on
     words = source.new_empty(count, width, 0)
-    word = source.new_full((count * width,), begin)
+    word = source.new_full((count * width,), BEGIN)
     ended = torch.zeros(count, width, dtype=torch.bool, device=source.device)
     lengths = source.new_zeros(count, width)
     offset = torch.arange(count, device=source.device)[:, None] * width
@@ -330,12 +316,12 @@ def beam(model: Rnn, source: Tensor, mask: Tensor, begin: int, end: int, longest
         (h, c), context = model.step(model.words(word), (h, c), keys, states, mask)
         gains = model.read(h, context).log_softmax(-1).view(count, width, -1)
         gains[ended] = -torch.inf
-        gains[..., end] = gains[..., end].masked_fill(ended, 0.0)  # an ended hypothesis goes on unchanged
+        gains[..., END] = gains[..., END].masked_fill(ended, 0.0)  # an ended hypothesis goes on unchanged
         size = gains.shape[-1]
         scores, chosen = (scores[..., None] + gains).flatten(1).topk(width, 1)  # [B, W]
         origin, new = chosen // size, chosen % size
         lengths = (lengths + (~ended)).gather(1, origin)
-        ended = ended.gather(1, origin) | (new == end)
+        ended = ended.gather(1, origin) | (new == END)
         words = torch.cat([words.gather(1, origin[..., None].expand_as(words)), new[..., None]], -1)
         rows = (offset + origin).flatten()
         h, c, word = h[rows], c[rows], new.flatten()
@@ -351,20 +337,12 @@ def beam(model: Rnn, source: Tensor, mask: Tensor, begin: int, end: int, longest
 RECORD = "rnn.json"
 WEIGHTS = "rnn.safetensors"
 FORMAT = 1
-
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
-SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 LONGEST = 64
 
 
 def words_of(text: str) -> list[str]:
     """Words and single punctuation marks."""
     return re.findall(r"\w+|[^\w\s]", text)
-
-
-def joined(words: Sequence[str]) -> str:
-    """Words as a sentence, without a space before . , ; : ! ?"""
-    return re.sub(r" ([.,;:!?])", r"\1", " ".join(words))
 
 
 @dataclass(frozen=True)
@@ -374,11 +352,10 @@ class Vocabulary:
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, texts: Iterable[str], least: int = 1) -> Vocabulary:
-        """Every word seen at least so often, most frequent first, ties in alphabetical order."""
+    def of(cls, texts: Iterable[str]) -> Vocabulary:
+        """Every word of the texts, most frequent first, ties in alphabetical order."""
         counts = Counter(w for t in texts for w in words_of(t))
-        known = sorted((w for w, n in counts.items() if n >= least), key=lambda w: (-counts[w], w))
-        return cls((*SPECIAL, *known))
+        return cls((*SPECIAL, *sorted(counts, key=lambda w: (-counts[w], w))))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -391,25 +368,17 @@ class Vocabulary:
         return [self.numbers.get(w, UNKNOWN) for w in words_of(text)] + [END]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """The words in front of the first END."""
-        words = []
-        for n in numbers:
-            if n == END:
-                break
-            if n not in (PAD, BEGIN):
-                words.append(self.words[n])
-        return joined(words)
+        """The words in front of the first END as a sentence, without a space before . , ; : ! ?"""
+        words = [self.words[n] for n in takewhile(lambda n: n != END, numbers) if n not in (PAD, BEGIN)]
+        return re.sub(r" ([.,;:!?])", r"\1", " ".join(words))
 
 
 def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
     """Right-padded numbers [B, S] and the mask of what is real."""
-    width = max(map(len, rows))
-    out = torch.full((len(rows), width), PAD, dtype=torch.long)
-    mask = torch.zeros(len(rows), width, dtype=torch.bool)
-    for i, row in enumerate(rows):
-        out[i, : len(row)] = torch.tensor(row)
-        mask[i, : len(row)] = True
-    return out.to(device), mask.to(device)
+    numbers = pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=PAD)
+    lengths = torch.tensor([len(row) for row in rows])
+    mask = torch.arange(numbers.shape[1]) < lengths[:, None]
+    return numbers.to(device), mask.to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,9 +406,7 @@ class RnnTranslator:
         return f"<{type(self).__name__} '{self.name}': {self.title}, {self.device}>"
 
     @classmethod
-    def new(
-        cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Unpack[RnnOptions]
-    ) -> RnnTranslator:
+    def new(cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Any) -> RnnTranslator:
         """An untrained translator for these sentences. Further keywords are those of ``RnnConfig``."""
         source, target = Vocabulary.of(sources), Vocabulary.of(targets)
         return cls(Rnn(RnnConfig(len(source), len(target), **config), seed), source, target)
@@ -499,9 +466,9 @@ class RnnTranslator:
             index = order[at : at + batch]
             source = padded([rows[i] for i in index], self.device)
             if beams == 1:
-                numbers = self.model.greedy(*source, begin=BEGIN, end=END, longest=self.max_length)
+                numbers = self.model.greedy(*source, longest=self.max_length)
             else:
-                numbers = beam(self.model, *source, begin=BEGIN, end=END, longest=self.max_length, width=beams)
+                numbers = beam(self.model, *source, longest=self.max_length, width=beams)
             for i, row in zip(index, numbers.tolist(), strict=True):
                 out[i] = self.target.decode(row)
         return out
@@ -544,7 +511,6 @@ class RnnTranslator:
         """Write a folder that ``RnnTranslator.load`` reads back with equal translations."""
         if portable:
             raise ModelError("A recurrent translator is headviz's own, so it cannot be saved as portable.")
-
         record = {
             "format": FORMAT,
             "config": self.model.config.record,
@@ -573,8 +539,8 @@ class RnnTranslator:
         with naming(WEIGHTS, folder):
             model.load_state_dict(load_file(folder / WEIGHTS))
             model.to(device)
-            words = [Vocabulary((*SPECIAL, *record[side])) for side in ("source", "target")]
-        return cls(model, words[0], words[1], str(folder))
+            source, target = (Vocabulary((*SPECIAL, *record[side])) for side in ("source", "target"))
+        return cls(model, source, target, str(folder))
 
 
 def _check_sizes(config: RnnConfig, record: Mapping[str, Any], folder: Path) -> None:

@@ -19,7 +19,7 @@ from ...attention import HeadCall, factor_of, gate_of
 from ...models.fast.gpu import exact
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import Within
-from ...scores.statistics import Counts, Summary, draw
+from ...scores.statistics import Summary, draw
 from .evaluation import TranslationEvaluator
 from .sentence import bleu_counts, bleu_of, differing, interval
 
@@ -36,13 +36,13 @@ def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     full = model.evaluate(mask).translations
     base = bleu_counts(full, chunk.data.references).astype(np.float32)
     without = np.full((len(full), clf.num_layers, clf.num_heads, base.shape[1]), np.nan, np.float32)
-    for head in mask.kept:
-        other = model.evaluate(mask.without([head])).translations
+    for row, head in mask.kept:
+        other = model.evaluate(mask.without([(row, head)])).translations
         changed = [i for i, (a, b) in enumerate(zip(full, other, strict=True)) if a != b]
-        without[:, head.layer, head.head] = base
+        without[:, row, head] = base
         if changed:
             references = [chunk.data.references[i] for i in changed]
-            without[changed, head.layer, head.head] = bleu_counts([other[i] for i in changed], references)
+            without[changed, row, head] = bleu_counts([other[i] for i in changed], references)
     return [lambda i=i: {"full": base[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
 
 
@@ -51,10 +51,9 @@ def cost_in_bleu(rows: Tables, data: Dataset) -> Summary:
     full, without = rows["full"].astype(np.int64), rows["without"]  # [n, 10], [n, L, H, 10]
     measured = ~np.isnan(without).any(axis=(0, 3))
     shape = measured.shape
-    where = list(zip(*np.nonzero(measured), strict=True))
-    columns = {place: without[:, place[0], place[1]].astype(np.int64) for place in where}
+    columns = {(row, head): without[:, row, head].astype(np.int64) for row, head in np.argwhere(measured)}
 
-    def costs(weights: Sequence[Any]) -> NDArray:
+    def costs(weights: Any) -> NDArray:
         """[R, L, H] for each row of weights [R, n]."""
         out = np.full((len(weights), *shape), np.nan)
         counts = np.asarray(weights).astype(np.int64)
@@ -63,20 +62,17 @@ def cost_in_bleu(rows: Tables, data: Dataset) -> Summary:
             out[(slice(None), *place)] = base - [bleu_of(total) for total in counts @ column]
         return out
 
-    values = costs(np.ones((1, len(full))))[0]  # type: ignore[arg-type]
+    values = costs(np.ones((1, len(full))))[0]
     if len(full) < 2:
         unknown = np.full(shape, np.nan)
         return Summary(values, unknown, unknown, unknown, np.zeros(shape, np.int64))
 
-    def resample(counts: Counts) -> NDArray:
-        return costs(counts)  # type: ignore[arg-type]
-
-    drawn = resample(draw(len(full), resamples=_RESAMPLES))
+    drawn = costs(draw(len(full), resamples=_RESAMPLES))
     stderr, low, high = (np.full(shape, np.nan) for _ in range(3))
     stderr[measured] = np.std(drawn[:, measured], axis=0, ddof=1)
     for place, column in columns.items():
         low[place], high[place] = interval(drawn[(slice(None), *place)], differing(full, column))
-    return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(full), resample)
+    return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(full), costs)
 
 
 def gate_parts(chunk: Chunk, call: HeadCall, within: Within) -> Sequence[Tensor]:
@@ -84,9 +80,9 @@ def gate_parts(chunk: Chunk, call: HeadCall, within: Within) -> Sequence[Tensor]
     clf: Any = chunk.clf
     batch = clf.collate(chunk.encodings)
     with torch.enable_grad(), within:
-        free = _free_gates(clf, batch, call)
+        gates = _free_gates(clf, batch, call)
         loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
-        grads = torch.autograd.grad(loss, free, materialize_grads=True)
+        grads = torch.autograd.grad(loss, gates, materialize_grads=True)
     return [exact(grad[..., 0]) for grad in grads]
 
 
@@ -101,12 +97,12 @@ def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:
 def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tensor]:
     """One gate for each sentence, head and query, put into the call in place of the mask's."""
     source, target = batch["input_ids"].shape[1], batch["decoder_input_ids"].shape[1]
-    free: list[Tensor] = []
+    gates: list[Tensor] = []
     for row, gate in enumerate(call.gates):
         queries = source if row in clf.stacks["encoder"] else target
         shape = (len(batch["input_ids"]), clf.heads_per_layer[row], queries, 1)
         start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
         factor = factor_of(gate)
-        free.append((start if factor is None else start * factor).requires_grad_(True))
-    call.gates = tuple(gate_of(factor, clf.stands(row)) for row, factor in enumerate(free))
-    return free
+        gates.append((start if factor is None else start * factor).requires_grad_(True))
+    call.gates = tuple(gate_of(factor, clf.stands(row)) for row, factor in enumerate(gates))
+    return gates

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...answers.answer import IGNORED, Answer, Changed
-from ...answers.comparison import Answers, Ends
+from ...answers.comparison import Answers, Ends, percentiles
 from ...answers.metrics import Metric
 from ...errors import OptionError, TaskError, is_one_of, unknown_choice
 from ...heads import TRANSLATION
-from ...statistics.significance import LEVEL
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,32 +47,26 @@ class Score:
 class Change:
     """How BLEU changed between two systems on the same sentences: other − first, with its uncertainty."""
 
-    first: float
-    other: float
+    delta: float
     interval_low: float  # 95 % of the resampled changes
     interval_high: float
     p_value: float  # two-sided
-    resamples: int
-
-    @property
-    def delta(self) -> float:
-        return self.other - self.first
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = DETOKENISED) -> Score:
     """Corpus BLEU, one reference for each sentence."""
-    _check(hypotheses, references)
-    metric = _metric(tokenize)
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    return Score(float(score.score), str(metric.get_signature()))
+    return _corpus_score(_metric(tokenize), hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """Corpus chrF (character n-grams of up to six, β = 2), one reference for each sentence."""
     from sacrebleu.metrics import CHRF
 
+    return _corpus_score(CHRF(), hypotheses, references)
+
+
+def _corpus_score(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     _check(hypotheses, references)
-    metric = CHRF()
     score = metric.corpus_score(list(hypotheses), [list(references)])
     return Score(float(score.score), str(metric.get_signature()))
 
@@ -87,8 +80,8 @@ def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndar
     metric = _metric(DETOKENISED)
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        one = metric.corpus_score([hypothesis], [[reference]])
-        rows.append([*one.counts, *one.totals, one.sys_len, one.ref_len])
+        score = metric.corpus_score([hypothesis], [[reference]])
+        rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
     return np.array(rows, dtype=np.int64)
 
 
@@ -110,16 +103,14 @@ def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int 
         raise TaskError(f"{len(first):,} sentences cannot be paired with {len(other):,}.")
     if resamples < 1:
         raise OptionError(f"At least one resample is needed, not {resamples}.")
-    values = bleu_of(first.sum(axis=0)), bleu_of(other.sum(axis=0))
+    delta = bleu_of(other.sum(axis=0)) - bleu_of(first.sum(axis=0))
     if np.array_equal(first, other):
-        return Change(*values, float("nan"), float("nan"), 1.0, resamples)
+        return Change(delta, float("nan"), float("nan"), 1.0)
     rng, n = np.random.default_rng(seed), len(first)
     weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)  # [R, N]
-    both = (weights @ first, weights @ other)  # each [R, 10]
-    drawn = np.array([bleu_of(b) - bleu_of(a) for a, b in zip(*both, strict=True)])
-    low, high = interval(drawn, differing(first, other))
-    extreme = np.count_nonzero(np.abs(drawn - drawn.mean()) >= abs(values[1] - values[0]))
-    return Change(*values, float(low), float(high), (1 + extreme) / (1 + resamples), resamples)
+    drawn = np.array([bleu_of(b) - bleu_of(a) for a, b in zip(weights @ first, weights @ other, strict=True)])
+    extreme = np.count_nonzero(np.abs(drawn - drawn.mean()) >= abs(delta))
+    return Change(delta, *interval(drawn, differing(first, other)), (1 + extreme) / (1 + resamples))
 
 
 def differing(first: np.ndarray, other: np.ndarray) -> int:
@@ -178,20 +169,15 @@ OWN = {
 class TextAnswers(Answers):
     """References and translations. The unit is the sentence."""
 
-    @classmethod
-    def of(cls, references: Sequence[str], full: Sequence[str]) -> Self:
-        """Texts as they are."""
-        return cls(np.array(references, dtype=object), np.array(full, dtype=object))
-
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """What BLEU needs of each of the full model's translations."""
         return bleu_counts(self.full.tolist(), self.gold.tolist())
 
     def pick(self, index: NDArray) -> Self:
-        some = super().pick(index)
-        vars(some)["counts"] = self.counts[index]
-        return some
+        picked = super().pick(index)
+        vars(picked)["counts"] = self.counts[index]
+        return picked
 
     def measure(self, predicted: NDArray, name: str) -> float:
         return METRICS[name].of(predicted, self.gold)
@@ -200,11 +186,9 @@ class TextAnswers(Answers):
         """By bootstrap over the sentences; chrF has none: it only accompanies BLEU."""
         if name != "bleu":
             return None, None
-        n, counts = len(self.gold), bleu_counts(predicted.tolist(), self.gold.tolist())
+        n = len(self.gold)
         weights = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-        tail = (1 - LEVEL) / 2
-        low, high = np.quantile([bleu_of(total) for total in weights @ counts], [tail, 1 - tail])
-        return float(low), float(high)
+        return percentiles(self.resampled(weights, predicted, name))
 
     def resampled(self, counts: NDArray, predicted: NDArray, name: str) -> NDArray[np.float64]:
         parts = bleu_counts(predicted.tolist(), self.gold.tolist())
@@ -219,8 +203,8 @@ class TextAnswers(Answers):
         counts = self.counts.copy()
         if len(changed):
             counts[changed] = bleu_counts(masked[changed].tolist(), self.gold[changed].tolist())
-        spreads = compare(self.counts, counts, seed or 0)
-        return spreads.interval_low, spreads.interval_high, spreads.p_value
+        change = compare(self.counts, counts, seed or 0)
+        return change.interval_low, change.interval_high, change.p_value
 
 
 class Sentence(Answer):
@@ -238,13 +222,13 @@ class Sentence(Answer):
         return TextAnswers(gold, full)
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
-        places = [int(i) for i in (full != masked).nonzero()[0]]
+        index = np.flatnonzero(full != masked).tolist()
         return Changed(
-            f"Changed translations: {len(places)} of {len(data)}",
+            f"Changed translations: {len(index)} of {len(data)}",
             "No translation changed.",
             "Sentences that are translated differently under the mask.",
             ("masked", "full model", "reference", "source", data.slice_name or "slice", "example"),
-            [[masked[i], full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places],
+            [[masked[i], full[i], data[i].pair, data[i].text, data[i].slice, i] for i in index],
         )
 
     def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:

@@ -97,11 +97,7 @@ def by_stack(clf: TransformerModel, ablation: Ablation) -> list[StackTable]:
 
 def rows_by_stack(clf: TransformerModel, result: AllButOne) -> list[StackRow]:
     """All-but-one results with the layers counted inside their stacks."""
-    out = []
-    for row in result.rows:
-        stack, rows = next((s, r) for s, r in clf.stacks.items() if row.layer in r)
-        out.append(StackRow(stack, row.layer - rows.start, row.head, row.delta, row.p_value))
-    return out
+    return [StackRow(*clf.place(row.layer), row.head, row.delta, row.p_value) for row in result.rows]
 
 
 def stack_curves(
@@ -128,13 +124,16 @@ def stack_curves(
             f"The scores have shape {np.shape(scores)}; the model has {present.num_layers} rows × "
             f"{present.num_heads} heads."
         )
-    own = {stack: [h for h in present.kept if h.layer in rows] for stack, rows in clf.stacks.items()}
-    plans = {stack: ordered_by(present, scores, step, among=heads, seed=seed) for stack, heads in own.items() if heads}
-    curves = measured(evaluator, plans, about, margin, progress, cancel)
+    stacks = {stack: [h for h in present.kept if h.layer in rows] for stack, rows in clf.stacks.items()}
+    orders = {
+        stack: ordered_by(present, scores, step, among=heads, seed=seed) for stack, heads in stacks.items() if heads
+    }
+    curves = measured(evaluator, orders, about, margin, progress, cancel)
 
     def of_stack(curve: Curve) -> Curve:
-        gone, size = len(present.off), len(own[curve.name])
-        return replace(curve, points=tuple(replace(p, sparsity=(len(p.mask.off) - gone) / size) for p in curve.points))
+        absent, size = len(present.off), len(stacks[curve.name])
+        points = (replace(p, sparsity=(len(p.mask.off) - absent) / size) for p in curve.points)
+        return replace(curve, points=tuple(points))
 
     return replace(curves, curves=tuple(map(of_stack, curves.curves)))
 
@@ -181,8 +180,8 @@ def stack_report(
     select: Select = "same" if other is None else "other"
     table = ablate(evaluator, progress=part(progress, 0, 3), cancel=cancel)
     best = all_but_one(evaluator, select, other, progress=part(progress, 1, 3), cancel=cancel)
-    step_progress = part(progress, 2, 3)
-    curves = stack_curves(evaluator, scores, step=step, margin=margin, seed=seed, progress=step_progress, cancel=cancel)
+    third = part(progress, 2, 3)
+    curves = stack_curves(evaluator, scores, step=step, margin=margin, seed=seed, progress=third, cancel=cancel)
     return StackReport(
         table.subject,
         table.baseline,
@@ -212,12 +211,12 @@ def published_best(select: str) -> Mapping[str, list[tuple[float, bool]]]:
 
 
 def run(request: Request) -> StackReport:
-    some, score = request.sample(), request.option("score")
+    sample, score = request.sample(), request.option("score")
     return stack_report(
         request.evaluator,
         score,
-        request.score(request.clf, score, some),
-        request.on(some) if request.option("select") == "other" else None,
+        request.score(request.clf, score, sample),
+        request.on(sample) if request.option("select") == "other" else None,
         step=request.option("step"),
         margin=request.option("margin"),
         seed=request.option("seed"),
@@ -272,6 +271,6 @@ def _marked(points: float, mark: bool) -> str:
 
 def recipe(options: Mapping[str, Any]) -> str:
     other = [Code("headviz.evaluator_of(clf, some)")] if options["select"] == "other" else []
-    about = changed(options, (MARGIN_OPTION, SEED))
-    made = call("headviz.stack_report", Code("evaluator"), "taylor", Code("scores"), *other, **about)
-    return f"scores = headviz.score_heads(clf, some, score='taylor').values\nresult = {made}"
+    keywords = changed(options, (MARGIN_OPTION, SEED))
+    report = call("headviz.stack_report", Code("evaluator"), "taylor", Code("scores"), *other, **keywords)
+    return f"scores = headviz.score_heads(clf, some, score='taylor').values\nresult = {report}"

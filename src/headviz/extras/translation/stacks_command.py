@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 import headviz
 
@@ -26,43 +25,35 @@ from ...commands.common import (
 from ...errors import ModelError
 from .stacks import stack_report, view
 
-if TYPE_CHECKING:
-    from .stacks import StackReport
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser)
     add_translation(parser)
-    for one in ANALYSES["stacks"].options:
-        one.add_to(parser, 500 if one.name == "samples" else one.default)
+    for option in ANALYSES["stacks"].options:
+        option.add_to(parser, 500 if option.name == "samples" else option.default)
     add_figure(parser)
 
 
 def run(args: argparse.Namespace) -> Shown:
     check_figure(args)
-    result = make_report(args)
-    save_figure(args, ANALYSES["stacks"], result)
-    return Shown(result.to_dict(), view(result))
-
-
-def make_report(args: argparse.Namespace) -> StackReport:
-    """The report that these arguments ask for."""
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:
         raise ModelError(
             f"'{clf.name}' has one stack of heads. Use ablate, analyse all-but-one and analyse curves for it."
         )
     data = load_data(args)
-    drawn = training_sample(args, clf)
+    sample = training_sample(args, clf)
     evaluator = headviz.evaluator_of(clf, data, beams=args.beams)
     with progress_bar("scoring heads") as progress:
-        scores = headviz.score_heads(clf, drawn, args.score, progress=progress)
-    other = headviz.evaluator_of(clf, drawn, beams=args.beams) if args.select == "other" else None
+        scores = headviz.score_heads(clf, sample, args.score, progress=progress)
+    other = headviz.evaluator_of(clf, sample, beams=args.beams) if args.select == "other" else None
     with progress_bar("stack by stack") as progress:
-        return stack_report(
+        result = stack_report(
             evaluator, args.score, scores.values, other, step=args.step, margin=args.margin, progress=progress
         )
+    save_figure(args, ANALYSES["stacks"], result)
+    return Shown(result.to_dict(), view(result))
 
 
 def show(result: Shown) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ...answers.answer import IGNORED
 from ...attention import HeadCall, Kernel, quiet, transformers
@@ -79,11 +80,15 @@ class Translator(TransformerModel):
 
         Translations follow them; the digests, which are of weights, configuration and token ids, do not hold them.
         """
-        asked: Any = self.model.generation_config
-        both = asked, type(asked).from_model_config(self.config)
-        own, usual = (json.loads(one.to_json_string(use_diff=False)) for one in both)
-        own = {k: v for k, v in own.items() if k not in _SET_BY_CALLS and not k.startswith(("_", "output_", "return_"))}
-        other = {k: v for k, v in own.items() if v is not None and v != usual.get(k)}
+        config: Any = self.model.generation_config
+        configs = config, type(config).from_model_config(self.config)
+        settings, implied = (json.loads(c.to_json_string(use_diff=False)) for c in configs)
+        skipped = ("_", "output_", "return_")
+        other = {
+            name: value
+            for name, value in settings.items()
+            if name not in _SET_BY_CALLS and not name.startswith(skipped) and value not in (None, implied.get(name))
+        }
         if getattr(self.tokenizer, "clean_up_tokenization_spaces", False):
             other["clean_up_tokenization_spaces"] = True
         if self.max_length != (getattr(self.config, "max_position_embeddings", None) or DEFAULT_LENGTH):
@@ -105,14 +110,15 @@ class Translator(TransformerModel):
     @cached_property
     def max_length(self) -> int:
         """The most tokens either side may have."""
-        known = (getattr(self.config, "max_position_embeddings", None), self.tokenizer.model_max_length)
+        bounds = (getattr(self.config, "max_position_embeddings", None), self.tokenizer.model_max_length)
         # a tokenizer without a bound says 10^30
-        return min((int(n) for n in known if n is not None and n < 10**6), default=DEFAULT_LENGTH)
+        return min((int(n) for n in bounds if n is not None and n < 10**6), default=DEFAULT_LENGTH)
 
     def reading(self, prefix: str | None = None, languages: Sequence[str] | None = None) -> Self:
         """The same model with a prefix before every source, or with these (source, target) language codes."""
+        prefix = self.prefix if prefix is None else prefix
         if languages is None:
-            return replace(self, prefix=self.prefix if prefix is None else prefix)
+            return replace(self, prefix=prefix)
         codes = known_languages(self.tokenizer)
         if not codes:
             raise ModelError(f"'{self.name}' translates one pair of languages; it takes no language codes.")
@@ -123,17 +129,12 @@ class Translator(TransformerModel):
                 raise OptionError(unknown_choice("language", code, codes))
         tokenizer = copy.deepcopy(self.tokenizer)
         tokenizer.src_lang, tokenizer.tgt_lang = languages
-        return replace(
-            self,
-            tokenizer=tokenizer,
-            prefix=self.prefix if prefix is None else prefix,
-            languages=(languages[0], languages[1]),
-        )
+        return replace(self, tokenizer=tokenizer, prefix=prefix, languages=(languages[0], languages[1]))
 
     @property
     def reads_with(self) -> dict[str, Any]:
-        set_here = {"prefix": self.prefix, "languages": self.languages and list(self.languages)}
-        return {name: value for name, value in set_here.items() if value}
+        options = {"prefix": self.prefix, "languages": self.languages and list(self.languages)}
+        return {name: value for name, value in options.items() if value}
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[SentenceEncoding]:
         """Token ids of each source; with ``pairs``, the references, those of each reference as well."""
@@ -142,29 +143,24 @@ class Translator(TransformerModel):
         if pairs is not None and len(pairs) != len(texts):
             raise TaskError(f"There are {len(texts)} sources but {len(pairs)} references. Give one for each.")
         sources = self._ids("text", [self.prefix + t for t in texts])
-        targets = [None] * len(texts) if pairs is None else self._ids("text_target", list(pairs))
+        targets = [(None, False)] * len(texts) if pairs is None else self._ids("text_target", list(pairs))
         special = set(self.tokenizer.all_special_ids)
         out = []
-        for source, target in zip(sources, targets, strict=True):
-            ids, cut = source
-            target_ids, target_cut = (None, False) if target is None else target
-            out.append(
-                SentenceEncoding(ids, [0] * len(ids), cut or target_cut, [i in special for i in ids], target_ids)
-            )
+        for (ids, cut), (target_ids, target_cut) in zip(sources, targets, strict=True):
+            types, is_special = [0] * len(ids), [i in special for i in ids]
+            out.append(SentenceEncoding(ids, types, cut or target_cut, is_special, target_ids))
         return out
 
     def _ids(self, side: str, texts: list[str]) -> list[tuple[list[int], bool]]:
         options = {"return_attention_mask": False, "verbose": False}
         out = []
         for at in pieces(len(texts)):
-            texts_by_side: dict[str, Any] = {side: texts[at]}
+            inputs: dict[str, Any] = {side: texts[at], **options}
             with alone_with(self.tokenizer):
-                whole = self.tokenizer(**texts_by_side, truncation=False, **options)["input_ids"]
+                whole = self.tokenizer(**inputs, truncation=False)["input_ids"]
                 short = whole
                 if any(len(ids) > self.max_length for ids in whole):
-                    short = self.tokenizer(**texts_by_side, truncation=True, max_length=self.max_length, **options)[
-                        "input_ids"
-                    ]
+                    short = self.tokenizer(**inputs, truncation=True, max_length=self.max_length)["input_ids"]
             out += [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
         return out
 
@@ -270,10 +266,7 @@ def known_languages(tokenizer: Any) -> tuple[str, ...]:
 
 
 def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
-    out = torch.full((len(rows), max(len(r) for r in rows)), fill, dtype=torch.long)
-    for i, row in enumerate(rows):
-        out[i, : len(row)] = torch.tensor(row)
-    return out
+    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=fill)
 
 
 def _any_keyword(model_kwargs: dict[str, Any]) -> None:

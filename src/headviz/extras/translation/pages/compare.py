@@ -13,7 +13,6 @@ import headviz
 from ....display.table import Table
 from ....heads import HeadMask
 from ....ui.pages.compare import answers
-from ....ui.pages.compare.answers import masks
 from ....ui.parts import measure, texts
 from ....ui.parts.texts import Text
 from ....ui.shell import jobs, loaders, recipes, show, state
@@ -34,7 +33,8 @@ ABOUT = (
 
 def draw(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
     """The page for one sentence; gives its recipe in Python and as a command."""
-    about_language(view)
+    if view.model == TASK and view.task == TASK and not view.data and not view.present:
+        st.caption(ABOUT, help=plain(word_list_text()))
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")
     else:
@@ -42,18 +42,18 @@ def draw(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
     return recipe(state.view(), clf, shown)
 
 
-def translations(clf: Translator, text: str, under: Sequence[HeadMask]) -> list[str] | None:
+def translations(clf: Translator, text: str, masks: Sequence[HeadMask]) -> list[str] | None:
     """The translation under each mask, or None while progress is shown on the page."""
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[str]:
         out = []
-        for done, mask in enumerate(under, 1):
+        for done, mask in enumerate(masks, 1):
             translations, _ = headviz.translate(clf, [text], mask, cancel=cancel)
             out.append(translations[0])
-            progress(done, len(under))
+            progress(done, len(masks))
         return out
 
-    key = (*loaders.identity(clf), "translations", text, tuple(m.hex for m in under))
+    key = (*loaders.identity(clf), "translations", text, tuple(m.hex for m in masks))
     return jobs.need(key, "Translating", work)
 
 
@@ -72,7 +72,7 @@ def section(clf: Translator, shown: Text) -> None:
     if not shown.text.strip():
         st.info("Write a sentence to translate.", icon=":material/edit:")
         return
-    columns = masks(clf)
+    columns = answers.masks(clf)
     texts = translations(clf, shown.text, [mask for _, mask in columns])
     if texts is None:
         return
@@ -109,17 +109,6 @@ def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
         f"print(headviz.translate(clf, {[shown.text]!r}, mask))",
     )
     return "\n".join(lines), ""  # no command translates one sentence
-
-
-def known(view: View) -> bool:
-    """Whether the view shows the translation demo and its own data."""
-    return view.model == TASK and view.task == TASK and not view.data
-
-
-def about_language(view: View) -> None:
-    """What the language is; hovering shows the word list."""
-    if known(view) and not view.present:
-        st.caption(ABOUT, help=plain(word_list_text()))
 
 
 def word_list_text() -> str:
