@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...answers.metrics import metric_title
 from ...display import numbers
@@ -29,23 +29,21 @@ class Point:
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Mean over seeds with its 95 % interval by Student's t; the interval is None for one seed."""
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    seeds: int
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 def band(values: Sequence[float | None]) -> Band:
     """Mean and interval over seeds; undefined values are left out and not counted."""
     defined = [v for v in values if v is not None and math.isfinite(v)]
     if not defined:
-        return Band(None, None, None, 0)
+        return Band()
     mean, low, high = interval_of_mean(defined)
-    return Band(mean, low, high, len(defined)) if len(defined) > 1 else Band(mean, None, None, 1)
+    return Band(mean, low, high) if len(defined) > 1 else Band(mean)
 
 
 def merged(curves: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:

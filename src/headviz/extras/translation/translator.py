@@ -66,10 +66,11 @@ class Translator(TransformerModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_layers != self.encoder_layers + 2 * self.decoder_layers:
+        encoder, decoder = int(self.config.num_hidden_layers), decoder_layers(self.config)
+        if self.num_layers != encoder + 2 * decoder:
             raise ModelError(
-                f"The mask of heads has {self.num_layers} rows, but {self.family.title} has {self.encoder_layers} "
-                f"encoder layers and {self.decoder_layers} decoder layers with two attentions each."
+                f"The mask of heads has {self.num_layers} rows, but {self.family.title} has {encoder} "
+                f"encoder layers and {decoder} decoder layers with two attentions each."
             )
         # generate() refuses keywords that transformers does not know, and ours must reach the attention function
         self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
@@ -94,16 +95,6 @@ class Translator(TransformerModel):
         if self.max_length != (getattr(self.config, "max_position_embeddings", None) or DEFAULT_LENGTH):
             other["max_length"] = self.max_length
         return json.dumps(other, sort_keys=True) if other else ""
-
-    # stacks -----------------------------------------------------------------------------------
-
-    @property
-    def encoder_layers(self) -> int:
-        return int(self.config.num_hidden_layers)
-
-    @property
-    def decoder_layers(self) -> int:
-        return decoder_layers(self.config)
 
     # input ------------------------------------------------------------------------------------
 
