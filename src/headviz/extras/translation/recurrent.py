@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict, Unpack
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -51,6 +51,19 @@ PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 State = tuple[Tensor, Tensor]  # of the decoder: what it puts out, and the LSTM's cell
+
+
+class RnnOptions(TypedDict, total=False):
+    """What may be chosen of a network whose words are known; see ``RnnConfig``."""
+
+    embedding: int
+    hidden: int
+    units: int
+    attention: bool
+    dropout: float
+    reads: str
+    initialisation: str
+    cell: str
 
 
 @dataclass(frozen=True)
@@ -406,7 +419,9 @@ class RnnTranslator:
         return f"<{type(self).__name__} '{self.name}': {self.title}, {self.device}>"
 
     @classmethod
-    def new(cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Any) -> RnnTranslator:
+    def new(
+        cls, sources: Sequence[str], targets: Sequence[str], seed: int = 0, **config: Unpack[RnnOptions]
+    ) -> RnnTranslator:
         """An untrained translator for these sentences. Further keywords are those of ``RnnConfig``."""
         source, target = Vocabulary.of(sources), Vocabulary.of(targets)
         return cls(Rnn(RnnConfig(len(source), len(target), **config), seed), source, target)
