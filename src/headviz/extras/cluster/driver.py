@@ -240,7 +240,7 @@ class Driver:
 
     def _submit(self, carrier: Carrier, piece: str, with_files: bool) -> None:
         record, order = carrier.record, carrier.order(piece)
-        home = self.home.get((record.id, order.needs[0])) if order.needs else None
+        home = self.home.get((record.id, order.needs[0])) if order.needs and not with_files else None
         future = self.client.submit(
             remote.perform,
             self.token,
@@ -254,8 +254,8 @@ class Driver:
             key=f"headviz-{record.id}-{piece}-{secrets.token_hex(4)}",
             pure=False,
             resources={"GPU": 1} if record.device.startswith("cuda") else None,
-            workers=[home] if home and not with_files else None,
-            allow_other_workers=bool(home) and not with_files,
+            workers=[home] if home else None,
+            allow_other_workers=bool(home),
         )
         self._await(future, carrier, piece, with_files)
 
@@ -291,9 +291,8 @@ class Driver:
             return
         self._alive = monotonic()
         with self._isolated(carrier):
-            if files:
-                remote.unpack(carrier.files.results, files)
-                self.home |= {(carrier.record.id, folder): worker for folder in remote.folders(files)}
+            remote.unpack(carrier.files.results, files)
+            self.home |= {(carrier.record.id, folder): worker for folder in remote.folders(files)}
             carrier.absorb(piece, result)
             self._report_steps()
             self._finish_if_whole(carrier)

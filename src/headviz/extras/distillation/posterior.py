@@ -53,8 +53,7 @@ from .plan import PosteriorOptions, check_rank
 class Iterates(Protocol):
     """``count`` sets of weights with the same names and shapes."""
 
-    @property
-    def count(self) -> int: ...
+    count: int
 
     def stack(self, name: str) -> Tensor:
         """[K, *shape] of one tensor, in float32."""
@@ -64,11 +63,7 @@ class MemoryIterates:
     """Weights in memory, for small models."""
 
     def __init__(self, weights: Sequence[Mapping[str, Tensor]]) -> None:
-        self.weights = list(weights)
-
-    @property
-    def count(self) -> int:
-        return len(self.weights)
+        self.weights, self.count = list(weights), len(weights)
 
     def stack(self, name: str) -> Tensor:
         return torch.stack([w[name].detach().float() for w in self.weights])
@@ -78,7 +73,7 @@ class FileIterates:
     """Weights in safetensors files, one per iterate, in the order given."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        self.paths = [Path(p) for p in paths]
+        self.paths, self.count = [Path(p) for p in paths], len(paths)
         self.files: list[Any] = []
         for path in self.paths:
             try:
@@ -89,10 +84,6 @@ class FileIterates:
         for path, own_names in zip(self.paths, names, strict=True):
             if own_names != names[0]:
                 raise ModelError(f"The iterate '{path.name}' holds other tensors than '{self.paths[0].name}'.")
-
-    @property
-    def count(self) -> int:
-        return len(self.files)
 
     def stack(self, name: str) -> Tensor:
         shape = self.files[0].get_slice(name).get_shape()
