@@ -145,8 +145,7 @@ def _remove_layers(
 
 def _keep_layers(model: Any, parts: Layers, modules: nn.ModuleList, numbers: list[int]) -> None:
     layers = [modules[i] for i in numbers]
-    for _ in range(len(modules)):
-        del modules[0]
+    del modules[:]
     modules.extend(layers)
     for number, layer in enumerate(layers):
         m: Any
