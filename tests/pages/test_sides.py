@@ -86,10 +86,10 @@ def test_a_file_that_holds_no_texts_is_refused_in_a_sentence(name: str, content:
 
 def test_typed_words_name_the_entry_that_begins_with_them() -> None:
     """The list offers what is typed as a new entry, and Enter took "current mask" for a model of that name."""
-    known = {"all": "all heads", "mask": "current mask (1 off)", "run:1:0": "a, 10 % off", "run:1:1": "a, 20 % off"}
-    meant = {"": "", "mask": "mask", "Current mask": "mask", "all heads": "all", "a, 20": "run:1:1", "20 %": "run:1:1"}
-    meant |= {"a": "a", "%": "%", "my/model": "my/model"}
-    assert {text: sides.meant(text, known) for text in meant} == meant
+    names = {"all": "all heads", "mask": "current mask (1 off)", "run:1:0": "a, 10 % off", "run:1:1": "a, 20 % off"}
+    keys = {"": "", "mask": "mask", "Current mask": "mask", "all heads": "all", "a, 20": "run:1:1", "20 %": "run:1:1"}
+    keys |= {"a": "a", "%": "%", "my/model": "my/model"}
+    assert {text: sides.find_choice(text, names) for text in keys} == keys
 
 
 def boxes(app: Any) -> list[str]:
@@ -128,7 +128,7 @@ def test_the_list_has_what_can_stand_on_a_side(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("streamlit.session_state", {})
     monkeypatch.setattr(sides, "local_models", lambda: ["/models/one", "/models/two/model", "/old/one"])
     monkeypatch.setattr(sides.listing, "overview", list)
-    assert sides.listed(clf) == {
+    assert sides.list_choices(clf) == {
         "all": "all heads",
         "/models/one": "one, in /models",
         "/models/two/model": "two",

@@ -59,8 +59,8 @@ def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     alone = [answers.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (1, 5)]
     assert np.allclose(result.values[0][[0, 2]], alone, atol=1e-6)
     assert np.isnan(result.values[0][1]).all()
-    assert len(result.wrong) == 1
-    assert result.wrong[0].startswith("Line 4: ")
+    assert len(result.complaints) == 1
+    assert result.complaints[0].startswith("Line 4: ")
     _, rows, _ = answers.many_rows(lines, True, given * 2, result.values * 2, clf.labels)
     assert [(row[0], row[-1]) for row in rows] == [(1, "same"), (4, "not answered"), (5, "same")]
 

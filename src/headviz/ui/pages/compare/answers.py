@@ -6,8 +6,8 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,30 +62,27 @@ TAKEN = ("text", "pair", "change")  # other columns of the table of many texts
 
 def columns(clf: Classifier) -> list[Column]:
     """The full model, the current mask and the saved masks. No two have the same name."""
-    named = masks(clf)
-    names = distinct([name for name, _ in named], TAKEN)
-    return [Column(name, clf, mask) for name, (_, mask) in zip(names, named, strict=True)]
+    return distinct(Column(name, clf, mask) for name, mask in masks(clf))
 
 
 def masks(clf: TransformerModel) -> list[tuple[str, HeadMask]]:
     """The full model, the current mask and the saved masks, each with its name."""
     mask = state.mask(clf.present)
-    size = clf.num_layers, clf.num_heads
-    saved = [(name, one) for name, (one, _) in state.saved_masks(clf.present).items()]
     current = [(f"current mask ({len(mask.off)} off)", mask)] if mask.off else []
-    return [("full model", HeadMask.full(*size)), *current, *((name, one) for name, one in saved if one != mask)]
+    saved = [(name, other) for name, (other, _) in state.saved_masks(clf.present).items() if other != mask]
+    return [("full model", HeadMask.full(clf.num_layers, clf.num_heads)), *current, *saved]
 
 
-def distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
-    """The names; one that occurs again gets a number."""
-    out: list[str] = []
-    for name in names:
-        number, new = 1, name
-        while new in out or new in taken:
+def distinct(columns: Iterable[Column]) -> list[Column]:
+    """The columns; one whose name occurs again, or is taken, gets a number."""
+    by_name: dict[str, Column] = {}
+    for column in columns:
+        number, name = 1, column.name
+        while name in by_name or name in TAKEN:
             number += 1
-            new = f"{name} ({number})"
-        out.append(new)
-    return out
+            name = f"{column.name} ({number})"
+        by_name[name] = replace(column, name=name)
+    return list(by_name.values())
 
 
 def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, mask: HeadMask) -> np.ndarray:
@@ -94,13 +91,13 @@ def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, m
 
     encodings = encode(clf, list(texts), None if pairs is None else list(pairs))
     batches = (clf.logits(clf.collate(encodings[i : i + 32]), mask).cpu().numpy() for i in range(0, len(encodings), 32))
-    return clf.answer.values(stacked([one for batch in batches for one in batch], len(clf.labels)))
+    return clf.answer.values(stacked(list(chain.from_iterable(batches)), len(clf.labels)))
 
 
 def stacked(rows: Sequence[np.ndarray | None], outputs: int) -> np.ndarray:
     """One table of the answers to several texts, NaN where there is none and behind a text's end."""
-    known = [row.shape for row in rows if row is not None]
-    table = np.full((len(rows), *(np.max(known, axis=0) if known else (max(1, outputs),))), np.nan, np.float32)
+    shapes = [row.shape for row in rows if row is not None]
+    table = np.full((len(rows), *(np.max(shapes, axis=0) if shapes else (max(1, outputs),))), np.nan, np.float32)
     for i, row in enumerate(rows):
         if row is not None:
             place: Any = (i, *map(slice, row.shape))
@@ -133,9 +130,9 @@ def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     """A mask worth trying, and its button's label."""
     view = state.view()
     if (ability := abilities.listed(view).get(kind or "")) is not None:
-        rows = " and ".join(map(str, ability.heads))
-        them = "it" if len(ability.heads) == 1 else "them"
-        return f"Switch off {rows}: {kind} needs {them}", present.without(ability.heads)
+        heads = " and ".join(map(str, ability.heads))
+        pronoun = "it" if len(ability.heads) == 1 else "them"
+        return f"Switch off {heads}: {kind} needs {pronoun}", present.without(ability.heads)
     count = max(1, round(SHARE * len(present.kept)))
     scores = scoring.ordering(view)
     if scores is not None and scores.values.shape == (present.num_layers, present.num_heads):
@@ -161,8 +158,8 @@ class Answers:
     """Every column's answers to all lines; a line that cannot be answered has NaN and a message."""
 
     values: list[np.ndarray]  # per column [n, C], or [n, W, C] of answers word by word
-    wrong: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
+    complaints: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> None:
@@ -181,20 +178,20 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
         if upload is not None:
             try:
                 raw = read_file(upload.getvalue(), upload.name, data.answer.text_names)
-            except UserError as message:
-                refused(message)
+            except UserError as error:
+                refused(error)
                 return
             if pasted.strip():
                 st.caption("The file's lines are used, not the pasted ones.")
-        lines, wrong = read_lines(raw, paired)
+        lines, complaints = read_lines(raw, paired)
         if not lines:
-            _complain(wrong)
+            _complain(complaints)
             return
         key = ("many", tuple(lines.items()), paired, *((*loaders.identity(c.clf), c.mask.hex) for c in columns))
         result = jobs.need(key, "Answering", partial(_many_answers, lines, paired, columns))
         if result is None:
             return
-        _complain([*wrong, *result.wrong])
+        _complain([*complaints, *result.complaints])
         for remark in result.remarks:
             st.info(plain(remark))
         header, rows, sizes = many_rows(
@@ -206,18 +203,16 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
             loaders.deciding(clf, data).shares,
             decides=clf.answer.decides,
         )
-        changed = sum(size >= ANOTHER for size in sizes)
-        answered = sum(not any(np.isnan(p[i]).all() for p in result.values) for i in range(len(lines)))
-        sentence = (
-            f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
-            if len(columns) > 1 and len(clf.labels) > 1
-            else ""
-        )
-        if header[-1] == "change":
+        sentence = ""
+        if len(columns) > 1:
             order = np.argsort(-np.array(sizes), kind="stable")
             only = f"Another answer, or one whose probability moved by {MUCH:g} or more"
             least = MUCH if st.toggle("Only changed", key="many_changed", help=only) else 0.0
             rows = [rows[i] for i in order if sizes[i] >= least]
+            if len(clf.labels) > 1:
+                changed = sum(size >= ANOTHER for size in sizes)
+                answered = sum(not any(np.isnan(p[i]).all() for p in result.values) for i in range(len(lines)))
+                sentence = f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
         show.table(Table("compare_many", header, rows, sentence))
 
 
@@ -225,49 +220,51 @@ ANOTHER = 2.0  # the size of a change to another answer; of the same answer it i
 ROUNDED = 0.005  # of a probability, which two decimals do not show
 
 
-def change_of_text(named: Sequence[list[tuple[str, float]]]) -> tuple[str, float]:
+def change_of_text(by_column: Sequence[list[tuple[str, float]]]) -> tuple[str, float]:
     """What becomes of the first answer in the other columns, in words, and how large that is."""
-    first, *others = ([name for name, _ in one] for one in named)
+    first, *others = by_column
+    names = [name for name, _ in first]
     for other in others:
-        if other != first:
-            return f"{', '.join(first)} → {', '.join(other)}", ANOTHER
-    pairs = [(name, a, b) for one in named[1:] for (name, a), (_, b) in zip(named[0], one, strict=True)]
-    name, a, b = max(pairs, key=lambda pair: abs(pair[1] - pair[2]), default=("", 0.0, 0.0))
+        other_names = [name for name, _ in other]
+        if other_names != names:
+            return f"{', '.join(names)} → {', '.join(other_names)}", ANOTHER
+    changes = [(name, a, b) for other in others for (name, a), (_, b) in zip(first, other, strict=True)]
+    name, a, b = max(changes, key=lambda change: abs(change[1] - change[2]), default=("", 0.0, 0.0))
     size = abs(a - b)
     return ("same" if size < ROUNDED else f"{name} {a:.2f} → {b:.2f}"), size
 
 
-def _complain(wrong: Sequence[str]) -> None:
-    for text in wrong[:3]:
+def _complain(complaints: Sequence[str]) -> None:
+    for text in complaints[:3]:
         st.warning(plain(text))
-    if len(wrong) > 3:
-        st.caption("1 more line cannot be used." if len(wrong) == 4 else f"{len(wrong) - 3} more lines cannot be used.")
+    if more := len(complaints[3:]):
+        st.caption("1 more line cannot be used." if more == 1 else f"{more} more lines cannot be used.")
 
 
 def _many_answers(
     lines: Lines, paired: bool, columns: Sequence[Column], progress: jobs.Progress, cancel: jobs.Cancel
 ) -> Answers:
     """Every column's answers, a few lines at a time so that *Stop* works."""
-    out: list[np.ndarray] = []
-    wrong: dict[int, str] = {}
-    both, numbers = list(lines.values()), list(lines)
+    tables: list[np.ndarray] = []
+    complaints: dict[int, str] = {}
+    pairs, numbers = list(lines.values()), list(lines)
     for at, column in enumerate(columns):
         values: list[np.ndarray | None] = [None] * len(lines)
         for i in range(0, len(lines), 32):
             stop_if(cancel)
             part = range(i, min(i + 32, len(lines)))
             try:
-                values[part.start : part.stop] = _many_answer(column, [both[k] for k in part], paired)
+                values[part.start : part.stop] = _many_answer(column, [pairs[k] for k in part], paired)
             except UserError:  # one of the lines is wrong: ask one by one
                 for k in part:
                     try:
-                        values[k] = _many_answer(column, [both[k]], paired)[0]
-                    except UserError as reason:
-                        wrong.setdefault(k, f"Line {numbers[k]}: {on_page(reason)}")
-            progress(at * len(lines) + part[-1] + 1, len(columns) * len(lines))
-        out.append(stacked(values, len(column.clf.labels)))
+                        values[k] = _many_answer(column, [pairs[k]], paired)[0]
+                    except UserError as error:
+                        complaints.setdefault(k, f"Line {numbers[k]}: {on_page(error)}")
+            progress(at * len(lines) + part.stop, len(columns) * len(lines))
+        tables.append(stacked(values, len(column.clf.labels)))
     remarks = texts.remarks_on_many(columns[0].clf, lines, paired)
-    return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(remarks))
+    return Answers(tables, tuple(complaints[k] for k in sorted(complaints)), tuple(remarks))
 
 
 def _many_answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> np.ndarray:
@@ -281,43 +278,44 @@ def read_file(content: bytes, name: str, columns: Sequence[str]) -> str:
     if ending == "xlsx":
         rows = read_sheet(content)
     else:
-        read = read_text(content)
-        if read is None:
+        text = read_text(content)
+        if text is None:
             raise UserError("This file is not text in UTF-8. Save it as text (UTF-8), one line per text.")
         if ending not in ("csv", "tsv"):
-            return read
-        first = read.partition("\n")[0]
+            return text
+        first = text.partition("\n")[0]
         sign = max(",;\t", key=first.count) if ending == "csv" else "\t"
         # in a tsv quotation marks are ordinary signs
         quoting: Literal[0, 3] = csv.QUOTE_NONE if ending == "tsv" else csv.QUOTE_MINIMAL
         try:
-            rows = [*csv.reader(read.splitlines(), delimiter=sign, quoting=quoting)]
-        except csv.Error as broken:
-            raise UserError(f"This table cannot be read: {broken}.") from broken
+            rows = [*csv.reader(text.splitlines(), delimiter=sign, quoting=quoting)]
+        except csv.Error as error:
+            raise UserError(f"This table cannot be read: {error}.") from error
     rows = [[" ".join(cell.split()) for cell in row] for row in rows]
     filled = [row for row in rows if any(row)]
     if not filled:
         raise UserError("This table has no rows. Write a text, or the two of a pair, in each row.")
-    chosen: Sequence[int] = range(len(columns))
+    places: Sequence[int] = range(len(columns))
     if _has_header(filled, columns):
         titles = filled[0]
         lower = [title.lower() for title in titles]
-        cells = {title: [row[i] for row in filled[1:] if i < len(row)] for i, title in enumerate(titles) if title}
-        named = [column for column in columns if column.lower() in lower]
-        texts_in = named if len(named) == len(columns) else guess_texts(cells, "", len(columns))
-        chosen = [lower.index(column.lower()) for column in texts_in] or chosen
+        names: Sequence[str] = columns
+        if not all(column.lower() in lower for column in columns):
+            cells = {title: [row[i] for row in filled[1:] if i < len(row)] for i, title in enumerate(titles) if title}
+            names = guess_texts(cells, "", len(columns))
+        places = [lower.index(name.lower()) for name in names] or places
         rows[rows.index(titles)] = []  # its line stays, so that messages count as the file does
-    return "\n".join("|".join(row[i] for i in chosen if i < len(row)) for row in rows)
+    return "\n".join("|".join(row[i] for i in places if i < len(row)) for row in rows)
 
 
 def _has_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
     """Whether the first row has a usual name, or names of further columns: cells that do not stand again below."""
     usual = (*columns, *LABEL_COLUMNS, *TEXT_COLUMNS, *chain(*PAIRED_COLUMNS), "pair")
-    known = {column.lower() for column in usual}
-    if known & {cell.lower() for cell in rows[0]}:
+    titles = rows[0]
+    if {name.lower() for name in usual} & {title.lower() for title in titles}:
         return True
-    below = [{row[i] for row in rows[1:] if i < len(row)} for i in range(len(rows[0]))]
-    return len(rows[0]) > len(columns) and not any(c in cells for c, cells in zip(rows[0], below, strict=True) if c)
+    below = [{row[i] for row in rows[1:] if i < len(row)} for i in range(len(titles))]
+    return len(titles) > len(columns) and not any(t in cells for t, cells in zip(titles, below, strict=True) if t)
 
 
 def read_sheet(content: bytes) -> list[list[str]]:
@@ -331,7 +329,7 @@ def read_sheet(content: bytes) -> list[list[str]]:
             shared: list[str] = []
             if "xl/sharedStrings.xml" in parts.namelist():
                 strings = ElementTree.fromstring(parts.read("xl/sharedStrings.xml"))
-                shared = ["".join(t.text or "" for t in one.iter(f"{name}t")) for one in strings]
+                shared = ["".join(t.text or "" for t in string.iter(f"{name}t")) for string in strings]
             rows = []
             for row in ElementTree.fromstring(parts.read(sheet)).iter(f"{name}row"):
                 cells: dict[int, str] = {}
@@ -342,8 +340,8 @@ def read_sheet(content: bytes) -> list[list[str]]:
                     cells[at if letters else len(cells)] = shared[int(text)] if cell.get("t") == "s" else text
                 rows.append([cells.get(i, "") for i in range(min(max(cells, default=-1) + 1, 64))])
             return rows
-    except (zipfile.BadZipFile, ElementTree.ParseError, ValueError, IndexError, KeyError) as broken:
-        raise UserError("This spreadsheet cannot be read. Save the sheet as csv.") from broken
+    except (zipfile.BadZipFile, ElementTree.ParseError, ValueError, IndexError, KeyError) as error:
+        raise UserError("This spreadsheet cannot be read. Save the sheet as csv.") from error
 
 
 def read_text(content: bytes) -> str | None:
@@ -358,26 +356,26 @@ def read_text(content: bytes) -> str | None:
 
 def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list[str]]:
     """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
-    out: dict[int, tuple[str, str]] = {}
-    wrong: list[str] = []
+    lines: dict[int, tuple[str, str]] = {}
+    complaints: list[str] = []
     for i, line in enumerate(LINE_END.split(raw), 1):
         if not line.strip():
             continue
-        if len(out) == MOST_LINES:
-            wrong.append(f"Only the first {MOST_LINES} texts are used.")
+        if len(lines) == MOST_LINES:
+            complaints.append(f"Only the first {MOST_LINES} texts are used.")
             break
         parts = [p.strip() for p in line.replace("\t", "|").split("|")]
         if not paired and "\t" in line.strip():
-            wrong.append(f"Line {i} has a tab, as between two texts; this task takes one text per line.")
+            complaints.append(f"Line {i} has a tab, as between two texts; this task takes one text per line.")
         elif not paired:
-            out[i] = (line.strip(), "")
+            lines[i] = (line.strip(), "")
         elif len(parts) == 2 and all(parts):
-            out[i] = (parts[0], parts[1])
+            lines[i] = (parts[0], parts[1])
         elif len(parts) == 2:
-            wrong.append(f"Line {i} is not a pair: one of its two texts is empty.")
+            complaints.append(f"Line {i} is not a pair: one of its two texts is empty.")
         else:
-            wrong.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
-    return out, wrong
+            complaints.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
+    return lines, complaints
 
 
 def many_rows(
@@ -410,12 +408,12 @@ def many_rows(
             rows.append([*texts, *("–" for _ in of_text), "not answered"])
             sizes.append(0.0)
             continue
-        named = [shares(p, labels) for p in of_text]
-        cells = [", ".join(f"{name} {share:.2f}" for name, share in one) for one in named]
-        lost = [decides and no_longer_knows(of_text[0].tolist(), p.tolist()) for p in of_text]
-        change, size = change_of_text(
-            [[("not sure", 0.0)] if gone else one for gone, one in zip(lost, named, strict=True)]
-        )
+        by_column = [shares(p, labels) for p in of_text]
+        cells = [", ".join(f"{name} {share:.2f}" for name, share in named) for named in by_column]
+        if decides:
+            unsure = [no_longer_knows(of_text[0].tolist(), p.tolist()) for p in of_text]
+            by_column = [[("not sure", 0.0)] if lost else named for lost, named in zip(unsure, by_column, strict=True)]
+        change, size = change_of_text(by_column)
         rows.append([*texts, *cells, change])
         sizes.append(size)
     if len(columns) == 1:  # nothing to compare with
@@ -425,76 +423,83 @@ def many_rows(
 
 # ---- one text
 
-__all__ = ["columns", "section"]
-
 ACROSS = 4  # answers in one row
 
 
 def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Column]) -> None:
     """Everything about one text, then several texts at once."""
-    controls = not state.view().present
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")
-        if controls:
-            many_texts(clf, data, columns)
-        return
-    try:
-        logits = answers(shown, columns)
-    except UserError as wrong:
-        refused(wrong, "warning")
     else:
-        for remark in texts.remarks(clf, shown):
-            st.info(plain(remark))
-        if not shown.own and (mismatch := loaders.mismatch(clf, data)):
-            st.info(plain(f"The example's label does not apply to this model. {mismatch}"))
-        usual = not state.view().first and not state.view().other
-        if not usual and len(columns) > 1 and clf.answer.decides:  # one is left where the other was refused
-            before, after = (values.tolist() for values in logits[:2])
-            show.finding(f"{columns[0].name} → {columns[1].name}: {from_to(clf.labels, before, after)}.")
-        elif state.mask(clf.present).off and clf.answer.decides:
-            off = [h for h in columns[1].mask.off if h not in clf.present.off]
-            names = heads_named(off, loaders.rows_of(clf))
-            show.finding(answer_change(clf.labels, names, logits[0].tolist(), logits[1].tolist()))
-        if clf.answer.marked(shown.text, shown.pair, logits[0], clf.labels) is None:
-            verdicts(clf, loaders.deciding(clf, data), columns, logits)
-        else:
-            marked(clf, shown, columns, logits)
-        reordered(data, shown, columns)
-        if usual and state.mask(clf.present).off:
-            which_head(clf, loaders.deciding(clf, data), shown, logits)
-        elif len(columns) == 1:
-            offer_mask(clf.present, shown.slice)
-        tokens(clf, shown, columns)
-        if state.mask(clf.present).off and _wanted(
-            "shift", "Where attention moved", "Shows where each head looks elsewhere under the mask"
-        ):
-            shift(clf, shown)
-    if controls:
+        one_text(clf, data, shown, columns)
+    if not state.view().present:
         many_texts(clf, data, columns)
+
+
+def one_text(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Column]) -> None:
+    """What each column answers to the text, what has changed, and which words and heads did it."""
+    try:
+        values = answers(shown, columns)
+    except UserError as error:
+        refused(error, "warning")
+        return
+    for remark in texts.remarks(clf, shown):
+        st.info(plain(remark))
+    if not shown.own and (mismatch := loaders.mismatch(clf, data)):
+        st.info(plain(f"The example's label does not apply to this model. {mismatch}"))
+    view, off = state.view(), state.mask(clf.present).off
+    usual = not view.first and not view.other
+    if not usual and len(columns) > 1 and clf.answer.decides:  # one column is left where a side was refused
+        change = from_to(clf.labels, values[0].tolist(), values[1].tolist())
+        show.finding(f"{columns[0].name} → {columns[1].name}: {change}.")
+    elif off and clf.answer.decides:
+        names = heads_named([h for h in off if h not in clf.present.off], loaders.rows_of(clf))
+        show.finding(answer_change(clf.labels, names, values[0].tolist(), values[1].tolist()))
+    show_answers(clf, data, shown, columns, values)
+    reordered(data, shown, columns)
+    if usual and off:
+        which_head(clf, loaders.deciding(clf, data), shown, values)
+    elif len(columns) == 1:
+        offer_mask(clf.present, shown.slice)
+    tokens(clf, shown, columns)
+    if off and _is_on("shift", "Where attention moved", "Shows where each head looks elsewhere under the mask"):
+        shift(clf, shown)
+
+
+def show_answers(
+    clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Column], values: Sequence[np.ndarray]
+) -> None:
+    """The answer of each column in a box: the text with its parts marked, or else what it says as a whole."""
+    if clf.answer.marked(shown.text, shown.pair, values[0], clf.labels) is None:
+        verdicts(clf, loaders.deciding(clf, data), columns, values)
+    else:
+        marked(clf, shown, columns, values)
 
 
 def verdicts(clf: Classifier, answer: Answer, columns: Sequence[Column], logits: Sequence[np.ndarray]) -> None:
     """The answer of each column with its change marked, and the probabilities as bars."""
-    first, named = logits[0], answer.shares(logits[0], clf.labels)[0][0] != ""
-    for at, (column, values) in enumerate(zip(columns, logits, strict=True)):
-        if at % ACROSS == 0:
+    first, first_shares = logits[0], answer.shares(logits[0], clf.labels)
+    has_names = first_shares[0][0] != ""
+    for i, (column, values) in enumerate(zip(columns, logits, strict=True)):
+        if i % ACROSS == 0:
             boxes = st.columns(min(ACROSS, len(columns)))
-        with boxes[at % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
+        with boxes[i % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(plain(column.name))
-            if not named:
+            if not has_names:
                 st.markdown(f"### {numbers.number(float(values[0]))}")
-                if column is not columns[0]:
+                if i:
                     st.caption(plain(f"{numbers.signed(float(values[0] - first[0]))} against {columns[0].name}"))
                 continue
-            now, was = (answer.shares(one, clf.labels) for one in (values, first))
-            st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")
-            if dict(now).keys() != dict(was).keys():
-                st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in was))}]")
-            elif column is not columns[0]:
-                st.caption(same_answer(max((a - b for (_, a), (_, b) in zip(now, was, strict=True)), key=abs)))
-            if answer.decides and (unsure := doubt(list(values), before=None if column is columns[0] else list(first))):
+            shares = answer.shares(values, clf.labels)
+            st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in shares))}")
+            if dict(shares).keys() != dict(first_shares).keys():
+                st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in first_shares))}]")
+            elif i:
+                change = max((a - b for (_, a), (_, b) in zip(shares, first_shares, strict=True)), key=abs)
+                st.caption(same_answer(change))
+            if answer.decides and (unsure := doubt(list(values), before=list(first) if i else None)):
                 st.caption(plain(unsure))
-    if named:
+    if has_names:
         show.figure(
             probabilities(
                 [(c.name, [float(v) for v in values]) for c, values in zip(columns, logits, strict=True)], clf.labels
@@ -510,24 +515,19 @@ COLOURS = ("blue", "green", "violet", "red", "yellow", "gray")
 
 def marked(clf: Classifier, shown: Text, columns: Sequence[Column], logits: Sequence[np.ndarray]) -> None:
     """The text as each column answers it, with colours behind what it names, and an arrow before what changed."""
-    every = [clf.answer.marked(shown.text, shown.pair, values, clf.labels) or [] for values in logits]
-    kinds = list(dict.fromkeys(kind(name) for pieces in every for _, name in pieces if name))
-    for at, (column, pieces) in enumerate(zip(columns, every, strict=True)):
-        if at % 2 == 0:
+    by_column = [clf.answer.marked(shown.text, shown.pair, values, clf.labels) or [] for values in logits]
+    kinds = list(dict.fromkeys(kind(name) for pieces in by_column for _, name in pieces if name))
+    for i, (column, pieces) in enumerate(zip(columns, by_column, strict=True)):
+        if i % 2 == 0:
             boxes = st.columns(min(2, len(columns)))
-        with boxes[at % 2], st.container(border=True, gap="xsmall", height="stretch"):
+        with boxes[i % 2], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(plain(column.name))
-            differs = [one != other for one, other in zip(pieces, every[0], strict=True)]
-            st.markdown(" ".join(escaped(*one, kinds) for one in zip(pieces, differs, strict=True)))
-            if column is columns[0]:
-                continue
-            count, was = (
-                sum(differs),
-                [f"{a}: {b or '–'} → {c or '–'}" for (a, c), (_, b) in zip(pieces, every[0], strict=True) if b != c],
-            )
-            if count:
-                st.markdown(f":orange[**← changed:**] {plain('; '.join(was[:12]))}")
-            else:
+            pairs = list(zip(pieces, by_column[0], strict=True))
+            st.markdown(" ".join(escaped(piece, piece != first, kinds) for piece, first in pairs))
+            changes = [f"{text}: {old or '–'} → {new or '–'}" for (text, new), (_, old) in pairs if new != old]
+            if changes:
+                st.markdown(f":orange[**← changed:**] {plain('; '.join(changes[:12]))}")
+            elif i:
                 st.caption("the same answer")
 
 
@@ -537,12 +537,11 @@ def kind(name: str) -> str:
 
 
 def escaped(piece: tuple[str, str], differs: bool, kinds: Sequence[str]) -> str:
-    text, name = piece
-    verdict = plain(text)
+    text, name = plain(piece[0]), piece[1]
     if name:  # a span needs no name at each of its words
-        shown = f"**{verdict}**" if name == ANSWER else f"{verdict} **{plain(name)}**"
-        verdict = f":{COLOURS[kinds.index(kind(name)) % len(COLOURS)]}-background[{shown}]"
-    return f"**→** {verdict}" if differs else verdict
+        shown = f"**{text}**" if name == ANSWER else f"{text} **{plain(name)}**"
+        text = f":{COLOURS[kinds.index(kind(name)) % len(COLOURS)]}-background[{shown}]"
+    return f"**→** {text}" if differs else text
 
 
 MOST_PASSAGES = 100  # of one query, in the table
@@ -565,16 +564,16 @@ def reordering(
     passages: Sequence[tuple[str, Any]], scores: Sequence[np.ndarray], columns: Sequence[str], names: Sequence[str]
 ) -> Table:
     """A row for each passage, first the one that the first column puts first; arrows say where it went."""
-    placed = [places(one) for one in scores]
-    moved = sum(any(one[i] != placed[0][i] for one in placed[1:]) for i in range(len(passages)))
+    first, *others = [places(of_column) for of_column in scores]
+    moved = sum(any(other[i] != first[i] for other in others) for i in range(len(passages)))
     rows = []
-    for i in np.argsort(placed[0], kind="stable"):
+    for i in np.argsort(first, kind="stable"):
         text, relevance = passages[i]
-        cells = [f"{placed[0][i]:g}"]
-        for one in placed[1:]:
-            down = float(one[i] - placed[0][i])
+        cells = [f"{first[i]:g}"]
+        for other in others:
+            down = float(other[i] - first[i])
             arrow = f" {'↓' if down > 0 else '↑'} {abs(down):g}" if down else ""
-            cells.append(f"{one[i]:g}{arrow}")
+            cells.append(f"{other[i]:g}{arrow}")
         rows.append([*cells, "–" if relevance is None else f"{relevance:g}", text])
     sentence = f" {moved} of {len(passages)} change their place." if len(scores) > 1 else ""
     caption = f"The place of each {names[1].lower()} of this {names[0].lower()}, 1 = first.{sentence}"
@@ -592,19 +591,18 @@ def same_answer(change: float) -> str:
 
 def tokens(clf: Classifier, shown: Text, columns: Sequence[Column]) -> None:
     """How much each token speaks for the answer, in every column, on one colour scale."""
-    if not clf.answer.explains or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
+    if not clf.answer.explains or not _is_on("tokens", "Token attributions", "Which words speak for the answer"):
         return
-    texts = (shown.text, shown.pair)
-    tokenised = []
+    results = []
     for column in columns:
-        key = (*loaders.identity(column.clf), "tokens", *texts, column.mask.hex)
-        one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
-        if one is None:
+        key = (*loaders.identity(column.clf), "tokens", shown.text, shown.pair, column.mask.hex)
+        result = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
+        if result is None:
             return
-        tokenised.append(one)
-    rows = [(c.name, one.target_label, one.values) for c, one in zip(columns, tokenised, strict=True)]
+        results.append(result)
+    rows = [(column.name, result.target_label, result.values) for column, result in zip(columns, results, strict=True)]
     show.figure(
-        maps.token_rows(rows, tokenised[0].tokens),
+        maps.token_rows(rows, results[0].tokens),
         "compare_tokens",
         "How much each token speaks for (blue) or against (orange) each model's own answer, on one colour scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
@@ -612,7 +610,7 @@ def tokens(clf: Classifier, shown: Text, columns: Sequence[Column]) -> None:
     )
 
 
-def _wanted(name: str, label: str, help: str) -> bool:
+def _is_on(name: str, label: str, help: str) -> bool:
     """Whether the reader wants this part; a presentation hides the switch."""
     view = state.view()
     return bool(getattr(view, name)) if view.present else state.tick(name, label, help=help)
@@ -637,22 +635,14 @@ def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
         f"batch = clf.collate({call('clf.encode', *texts)})",
         f"print(clf.labels, {logits}.softmax(-1))" if clf.answer.decides else f"print({logits})",
     )
-    return recipe_of(view, clf, lines, "conductance", (*text_options("text", texts_of(shown)), ("out", "maps.npz")))
+    options = (("text", shown.text), ("text-pair", shown.pair), ("out", "maps.npz"))
+    return recipe_of(view, clf, lines, "conductance", options)
 
 
-def texts_of(shown: Text) -> Any:
-    return shown.text if shown.pair is None else (shown.text, shown.pair)
-
-
-def text_options(name: str, value: Any) -> Options:
-    first, second = (value, None) if isinstance(value, str) else value
-    return (name, first), (f"{name}-pair", second)
-
-
-def recipe_of(view: View, clf: Classifier, lines: tuple[str, ...], words: str, options: Options) -> tuple[str, str]:
+def recipe_of(view: View, clf: Classifier, lines: Sequence[str], words: str, options: Options) -> tuple[str, str]:
     """Lines after the model and its mask, and the command's own words and options."""
     mask = state.mask(clf.present)
     filled, stand_in = recipes.model_filled(view, measure.stand_in_of_model(mask))
-    start = (recipes.HEADVIZ, recipes.load(view), *filled, recipes.mask_of(mask))
+    code = (recipes.HEADVIZ, recipes.load(view), *filled, recipes.mask_of(mask), *lines)
     all_options = (*recipes.model_options(view), *options, *recipes.mask_options(mask), *stand_in)
-    return "\n".join((*start, *lines)), command(words, all_options)
+    return "\n".join(code), command(words, all_options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +12,16 @@ import headviz
 
 from ....attribution.token_methods import METHODS
 from ....display.figures import bars, maps
+from ....display.numbers import fixed
 from ....display.recipes import call
 from ....display.sentences import doubt
 from ....display.table import Column, Table
+from ...parts import pair
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, loaders, show, state
 from ...shell.messages import plain
 from ...shell.view import View
-from .answers import CLF, MASK, PRINTED, answer, recipe_of, text_options, texts_of
+from .answers import CLF, MASK, PRINTED, recipe_of
 
 if TYPE_CHECKING:
     from ....attribution.token_explanations import TokenExplanations
@@ -32,21 +34,20 @@ def section(clf: Classifier, shown: Text) -> None:
         st.info(EMPTY, icon=":material/edit:")
         return
     mask = state.mask(clf.present)
-
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> TokenExplanations:
-        return headviz.token_explanations(clf, shown.text, shown.pair, mask=mask, progress=progress, cancel=cancel)
-
-    key = (*loaders.identity(clf), "explanations", shown.text, shown.pair, mask.hex)
-    result = jobs.need(key, "Explaining the answer", work)
+    result = jobs.need(
+        (*loaders.identity(clf), "explanations", shown.text, shown.pair, mask.hex),
+        "Explaining the answer",
+        lambda p, c: headviz.token_explanations(clf, shown.text, shown.pair, mask=mask, progress=p, cancel=c),
+    )
     if result is None:
         return
     show.finding(sentence(result))
     if clf.answer.decides:
-        pairs = None if shown.pair is None else [shown.pair]
-        st.caption(plain(about(result, answer(clf, [shown.text], pairs, mask)[0].tolist())))
-    for why in dict.fromkeys(result.refused.values()):
-        names = ", ".join(_title(name) for name, reason in result.refused.items() if reason == why)
-        st.info(plain(f"{names}: {why}"))
+        (probabilities,) = pair.answers(clf, shown, [mask])
+        st.caption(plain(about(result, probabilities.tolist())))
+    for reason in dict.fromkeys(result.refused.values()):
+        names = ", ".join(_title(name) for name, why in result.refused.items() if why == reason)
+        st.info(plain(f"{names}: {reason}"))
     _words(result)
     if len(result.methods) < 2:
         _curves(result)
@@ -64,15 +65,15 @@ def _title(name: str) -> str:
 
 def sentence(explanations: TokenExplanations) -> str:
     """How far the methods agree, and which words they put first."""
-    pairs = explanations.rank_correlation[np.triu_indices(len(explanations.methods), 1)]
-    pairs = pairs[np.isfinite(pairs)]
-    if not len(pairs):
+    correlations = explanations.rank_correlation[np.triu_indices(len(explanations.methods), 1)]
+    correlations = correlations[np.isfinite(correlations)]
+    if not correlations.size:
         return f"Explained is {explanations.target_label}; there are no two methods to compare."
     words = np.flatnonzero(~np.array(explanations.special))
     firsts = {int(words[np.argmax(row[words])]) for row in explanations.values}  # places: a word may stand there twice
     top = "all put the same word first" if len(firsts) == 1 else f"{len(firsts)} different words come first"
-    low, high = (_digits(2)(float(v)) for v in (pairs.min(), pairs.max()))
-    between = low if len(pairs) == 1 else f"from {low} to {high}"
+    low, high = fixed(float(correlations.min()), 2), fixed(float(correlations.max()), 2)
+    between = low if correlations.size == 1 else f"from {low} to {high}"
     return f"The methods' rank correlation over words is {between}; {top}."
 
 
@@ -85,17 +86,13 @@ def about(explanations: TokenExplanations, probabilities: Sequence[float]) -> st
     return f"Explained: {explanations.target_label}, probability {explanations.deletion[0, 0]:.2f}{off}{sure}."
 
 
-def _digits(places: int) -> Callable[[float], str]:
-    return lambda value: "–" if value != value else f"{value:.{places}f}".replace("-", "−")
-
-
 def _words(explanations: TokenExplanations) -> None:
-    e, used = explanations, [METHODS[name] for name in explanations.methods]
+    e, methods = explanations, [METHODS[name] for name in explanations.methods]
     show.figure(
-        maps.word_rows([_title(name) for name in e.methods], e.target_label, e.values, e.special, e.tokens),
+        maps.word_rows([method.title for method in methods], e.target_label, e.values, e.special, e.tokens),
         "explained_words",
         "Each word's value by each method, as a share of that method's largest. Rollout and norm have no sign.",
-        source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in used),
+        source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in methods),
     )
 
 
@@ -123,31 +120,25 @@ def _curves(explanations: TokenExplanations) -> None:
         "the model never saw, so they do not say which method is right.",
     )
     areas = explanations.areas()
-
-    def area(name: str) -> Callable[[str], float]:
-        return lambda method: areas[method][name]
-
-    def beaten(name: str) -> Callable[[str], float]:
-        return lambda method: 100 * areas[method][f"{name}_beats"]
-
     columns = (
         Column("method", value=_title),
-        Column("deletion", "%.3f", area("deletion")),
-        Column("deletion better than random, %", "%.0f", beaten("deletion")),
-        Column("insertion", "%.3f", area("insertion")),
-        Column("insertion better than random, %", "%.0f", beaten("insertion")),
+        Column("deletion", "%.3f", lambda method: areas[method]["deletion"]),
+        Column("deletion better than random, %", "%.0f", lambda method: 100 * areas[method]["deletion_beats"]),
+        Column("insertion", "%.3f", lambda method: areas[method]["insertion"]),
+        Column("insertion better than random, %", "%.0f", lambda method: 100 * areas[method]["insertion_beats"]),
     )
-    made = Table.of(
+    table = Table.of(
         "explained_areas",
         columns,
         explanations.methods,
         caption="Areas under the curves: small is good for deletion, large for insertion; next to them, of how many of "
         "the random orders they are better.",
     )
-    show.table(made, record=explanations.to_dict())
+    show.table(table, record=explanations.to_dict())
 
 
 def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
     code = call("headviz.token_explanations", CLF, *texts, mask=MASK)
-    return recipe_of(view, clf, (f"result = {code}", PRINTED), "tokens", text_options("text", texts_of(shown)))
+    options = (("text", shown.text), ("text-pair", shown.pair))
+    return recipe_of(view, clf, (f"result = {code}", PRINTED), "tokens", options)

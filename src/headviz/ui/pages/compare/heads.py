@@ -30,10 +30,10 @@ def which_head(clf: Classifier, answer: Answer, shown: Text, logits: Sequence[np
     mask = state.mask(clf.present)
     if not answer.flips or not mask.off:
         return
-    first, second = (dict(answer.shares(one, clf.labels)) for one in logits[:2])
-    flipped = first.keys() != second.keys()
-    which = int(logits[0].argmax()) if answer.decides else slice(None)
-    if not flipped and float(np.abs(logits[0][which] - logits[1][which]).max()) <= MOVED:
+    full, masked = logits[:2]
+    flipped = dict(answer.shares(full, clf.labels)).keys() != dict(answer.shares(masked, clf.labels)).keys()
+    outputs = int(full.argmax()) if answer.decides else slice(None)
+    if not flipped and float(np.abs(full[outputs] - masked[outputs]).max()) <= MOVED:
         st.caption("The mask does not change this answer. Change a word, or switch off more heads.")
         return
     key = (*loaders.identity(clf), "which", shown.text, shown.pair, mask.hex)
@@ -44,13 +44,13 @@ def which_head(clf: Classifier, answer: Answer, shown: Text, logits: Sequence[np
         return
     from ....attribution.text_under_mask import which_heads, which_moves
 
-    asked = (clf, shown.text, shown.pair, mask)
+    arguments = (clf, shown.text, shown.pair, mask)
     if flipped:
-        result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, answer=answer, progress=p, cancel=c))
+        result = jobs.need(key, "Searching", lambda p, c: which_heads(*arguments, answer=answer, progress=p, cancel=c))
         if result is not None:
             _show(sentence(result, answer.label(result.full, clf.labels)), result.heads, mask)
         return
-    moved = jobs.need(key, "Trying every head", lambda p, c: which_moves(*asked, progress=p, cancel=c))
+    moved = jobs.need(key, "Trying every head", lambda p, c: which_moves(*arguments, progress=p, cancel=c))
     if moved is not None:
         _show(moved_sentence(moved, clf.labels), [] if moved.head is None else [moved.head], mask)
 
@@ -62,45 +62,41 @@ def _show(sentence: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
         return
     with st.container(horizontal=True):
         for h in heads[:8]:
-            st.button(plain(f"Look at {h}"), key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
+            st.button(plain(f"Look at {h}"), key=f"open_{h.dotted}", on_click=_open_head, args=(h.dotted,))
         if st.session_state.pop("go_head", False):
             st.switch_page("pages/head.py")
-        them = "it" if len(heads) == 1 else "them"
-        st.button(f"Switch {them} on again", key="restore", on_click=_restore, args=(mask, heads))
+        pronoun = "it" if len(heads) == 1 else "them"
+        st.button(f"Switch {pronoun} on again", key="restore", on_click=state.set_mask, args=(mask.with_(heads),))
 
 
 def moved_sentence(moved: Moved, labels: Sequence[str]) -> str:
     """Which single head, switched on again, brings the probability closest to the full model's."""
-    was = f"{labels[moved.target]} {moved.masked:.2f}"
+    masked = f"{labels[moved.target]} {moved.masked:.2f}"
     if moved.head is None:
-        return f"No single head brings {was} closer to the full model's {moved.full:.2f}."
+        return f"No single head brings {masked} closer to the full model's {moved.full:.2f}."
     return (
-        f"With {moved.head} on again, {was} becomes {moved.back:.2f} (full model {moved.full:.2f}); no other single "
+        f"With {moved.head} on again, {masked} becomes {moved.back:.2f} (full model {moved.full:.2f}); no other single "
         "head comes closer."
     )
 
 
 def sentence(result: Restored, answer: object) -> str:
     """Which heads bring the answer back, and whether fewer would do."""
-    *rest, last = map(str, result.heads)
-    names = f"{', '.join(rest)} and {last}" if rest else last
+    *first, last = map(str, result.heads)
+    names = f"{', '.join(first)} and {last}" if first else last
     if len(result.heads) == 1:
         return f"With {names} on again, the answer is {answer} again; this one head is enough."
-    sure = (
+    how_sure = (
         "no smaller set of heads is enough"
         if result.smallest
         else f"none of them can be left out, but a smaller set of other heads may exist ({result.trials} sets tried)"
     )
-    return f"With {names} on again, the answer is {answer} again; {sure}."
+    return f"With {names} on again, the answer is {answer} again; {how_sure}."
 
 
-def _select(dotted: str) -> None:
+def _open_head(dotted: str) -> None:
     state.update(head=dotted)
     st.session_state["go_head"] = True
-
-
-def _restore(mask: HeadMask, heads: Sequence[HeadId]) -> None:
-    state.set_mask(mask.with_(heads))
 
 
 # ---- where attention moved
@@ -153,10 +149,10 @@ def shift(clf: Classifier, shown: Text) -> None:
         if chosen is None or not np.isfinite(values[chosen]):
             st.info("No head remains whose attention could move.")
         else:
-            _one(clf, shown, mask, chosen)
+            _change_map(clf, shown, mask, chosen)
 
 
-def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
+def _change_map(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
     """The change of one head's map, and its largest change in words."""
     from ....attribution.text_under_mask import attention_of
 
@@ -175,18 +171,17 @@ def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
 def largest_change(head: HeadId, tokens: Sequence[str], before: np.ndarray, after: np.ndarray) -> str:
     """The connection that changes most, in words."""
     query, key = (int(i) for i in np.unravel_index(np.abs(after - before).argmax(), before.shape))
-    was, now = float(before[query, key]), float(after[query, key])
-    if abs(now - was) < 0.005:
+    full, masked = float(before[query, key]), float(after[query, key])
+    if abs(masked - full) < 0.005:
         return f"{head} looks where it looks without the mask."
-    more = "more" if now > was else "less"
+    more = "more" if masked > full else "less"
     return (
-        f"{head}: {_named(tokens, query)} looks {more} at {_named(tokens, key)} than without the mask, "
-        f"{now:.2f} instead of {was:.2f}."
+        f"{head}: {_token_name(tokens, query)} looks {more} at {_token_name(tokens, key)} than without the mask, "
+        f"{masked:.2f} instead of {full:.2f}."
     )
 
 
-def _named(tokens: Sequence[str], at: int) -> str:
+def _token_name(tokens: Sequence[str], i: int) -> str:
     """A token's text; if it occurs several times, with its number."""
-    if tokens.count(tokens[at]) == 1:
-        return f"“{tokens[at]}”"
-    return f"“{tokens[at]}” ({tokens[: at + 1].count(tokens[at])} of {tokens.count(tokens[at])})"
+    token, count = tokens[i], tokens.count(tokens[i])
+    return f"“{token}”" if count == 1 else f"“{token}” ({tokens[: i + 1].count(token)} of {count})"

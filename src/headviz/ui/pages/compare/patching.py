@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from ...shell.messages import plain, refused
 from ...shell.uploads import FORMATS
 from ...shell.view import LONGEST_TEXT, View
 from ...widgets.grid import Look
-from .answers import CLF, MASK, PRINTED, recipe_of, text_options
+from .answers import CLF, MASK, PRINTED, recipe_of
 
 if TYPE_CHECKING:
     from ....attribution.patching import Patching, PatchingSet
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 # ---- paths
 
 FORMULA = r"\frac{F(\text{text, one path from the donor}) - F(\text{text})}{F(\text{donor}) - F(\text{text})}"
-DRAWN = 12  # minimal pairs of the example's ability
+DRAWN = 12  # minimal pairs of an ability
 
 
 @dataclass(frozen=True)
@@ -58,51 +59,49 @@ def path_section(clf: Classifier, pair: Pair, shown: Text) -> None:
     """A question, what it costs, and the strongest paths once they are asked for."""
     from ....attribution.paths import texts_at_most
 
-    mask, where = state.mask(clf.present), state.view().positions
-    drawn, memory = _drawn(shown), pair.memory
-    key: Hashable = (memory, "paths")
+    mask, positions = state.mask(clf.present), state.view().positions
+    drawn = drawn_pairs(shown.slice) if shown.slice in PHENOMENA else []  # of a demo example
     if not state.view().present:
         count = texts_at_most(mask, 1)
         many = f"; over {len(drawn)} minimal pairs {len(drawn)} times as many" if drawn else ""
         st.caption(f"By which way do they carry it? Up to {count:,} texts go through the model{many}.")
         with st.container(horizontal=True):
-            st.button("Follow the paths", key="paths", icon=":material/route:", on_click=_ask_paths, args=(key, False))
+            ask = partial(_ask_paths, pair.memory)
+            st.button("Follow the paths", key="paths", icon=":material/route:", on_click=ask, args=(False,))
             if drawn:
                 name = f"… over {len(drawn)} pairs of {shown.slice}"
-                st.button(plain(name), key="paths_many", on_click=_ask_paths, args=(key, True))
-    following, many_pairs = paths_asked(memory)
+                st.button(plain(name), key="paths_many", on_click=ask, args=(True,))
+    following, many_pairs = paths_asked(pair.memory)
     if not following:
         return
     pairs = drawn if many_pairs else [(pair.one, pair.other)]
     edited = None if many_pairs else pair.edited
-
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Paths:
-        return headviz.paths(clf, pairs, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel)
-
     alignment = None if edited is None else tuple(sorted(edited.items()))
-    result = jobs.need((key, many_pairs, str(clf.dtype), alignment), "Following the paths", work)
+    result = jobs.need(
+        ((pair.memory, "paths"), many_pairs, str(clf.dtype), alignment),
+        "Following the paths",
+        lambda p, c: headviz.paths(clf, pairs, positions=positions, alignment=edited, mask=mask, progress=p, cancel=c),
+    )
     if result is not None:
-        _shown(clf, result)
+        _draw_paths(clf, result)
 
 
 def paths_asked(memory: Hashable) -> tuple[bool, bool]:
     """Whether the paths of these texts are shown, and whether over many pairs."""
-    key, many = st.session_state.get("paths_asked", (None, False))
-    return key == (memory, "paths"), many
+    asked, many = st.session_state.get("paths_asked", (None, False))
+    return asked == memory, many
 
 
-def _ask_paths(key: Hashable, many: bool) -> None:
-    st.session_state["paths_asked"] = (key, many)
+def _ask_paths(memory: Hashable, many: bool) -> None:
+    st.session_state["paths_asked"] = (memory, many)
 
 
-def _drawn(shown: Text) -> list[tuple[Any, Any]]:
-    """Minimal pairs of the ability of a demo example."""
-    if shown.slice not in PHENOMENA:
-        return []
-    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(shown.slice, DRAWN)]
+def drawn_pairs(phenomenon: str) -> list[tuple[Any, Any]]:
+    """The texts of minimal pairs of an ability, which the demo brings."""
+    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(phenomenon, DRAWN)]
 
 
-def _shown(clf: Classifier, paths: Paths) -> None:
+def _draw_paths(clf: Classifier, paths: Paths) -> None:
     show.finding(path_sentence(paths))
     show.figure(
         paths_figure(paths.edges, clf.num_layers, clf.num_heads),
@@ -118,14 +117,14 @@ def _shown(clf: Classifier, paths: Paths) -> None:
 def path_sentence(paths: Paths) -> str:
     """The strongest path, and whether its interval excludes nothing at all."""
     first = paths.edges[0]
-    left = paths.same_answer + paths.small
-    alone = "for the one pair whose answer moves" if left else "for this pair"
+    left_out = paths.same_answer + paths.small
+    alone = "for the one pair whose answer moves" if left_out else "for this pair"
     where = alone if paths.n == 1 else f"on average over {paths.n} pairs"
     text = f"The strongest path is {way(first)}: alone it moves the answer {percent(first.effect)} of the way {where}"
     if paths.n > 1 and first.low <= 0 <= first.high:
         text += f", and its interval [{percent(first.low)}, {percent(first.high)}] does not exclude none"
-    are = "pair is" if left == 1 else "pairs are"
-    return f"{text}." + (f" {left} {are} left out, since the answer hardly moves." if left else "")
+    are = "pair is" if left_out == 1 else "pairs are"
+    return f"{text}." + (f" {left_out} {are} left out, since the answer hardly moves." if left_out else "")
 
 
 # ---- one pair
@@ -151,18 +150,17 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
         return
     state.switch("positions", "Tokens that take the donor's values", POSITIONS, format_func=WHERE.__getitem__)
     st.toggle("The other way: this text's outputs into the donor", key="patch_turned")
-    asked = pair_of(clf, shown)
-    assert asked is not None  # there is a donor
-    one, other, memory, edited = asked.one, asked.other, asked.memory, asked.edited
-    mask, where = state.mask(clf.present), state.view().positions
-
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Patching:
-        return headviz.patch(
-            clf, one, other, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel
-        )
-
-    alignment = None if edited is None else tuple(sorted(edited.items()))
-    result = jobs.need((*memory, str(clf.dtype), alignment), "Patching every head", work)
+    pair = pair_of(clf, shown)
+    assert pair is not None  # there is a donor
+    mask, positions = state.mask(clf.present), state.view().positions
+    alignment = None if pair.edited is None else tuple(sorted(pair.edited.items()))
+    result = jobs.need(
+        (*pair.memory, str(clf.dtype), alignment),
+        "Patching every head",
+        lambda p, c: headviz.patch(
+            clf, pair.one, pair.other, positions=positions, alignment=pair.edited, mask=mask, progress=p, cancel=c
+        ),
+    )
     if result is None:
         return
     show.finding(sentence(result))
@@ -170,37 +168,36 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
     with left:
         _grid(clf, result)
     with right:
-        _aligned(result, memory)
-    path_section(clf, asked, shown)
+        _aligned(result, pair.memory)
+    path_section(clf, pair, shown)
 
 
 def pair_of(clf: Classifier, shown: Text) -> Pair | None:
     """The texts of the fields as they are now; None without a donor."""
-    donor, view = _donor(shown), state.view()
-    if donor is None:
+    one, other = (shown.text if shown.pair is None else (shown.text, shown.pair)), _donor(shown)
+    if other is None:
         return None
-    one, other = (shown.text if shown.pair is None else (shown.text, shown.pair)), donor
     if st.session_state.get("patch_turned"):
         one, other = other, one
-    memory = (*loaders.identity(clf), "patch", one, other, state.mask(clf.present).hex, view.positions)
+    memory = (*loaders.identity(clf), "patch", one, other, state.mask(clf.present).hex, state.view().positions)
     return Pair(one, other, memory, st.session_state.get("patch_alignment_of", {}).get(memory))
 
 
 def _fields(shown: Text, demo: bool) -> None:
-    """The fields of the donor."""
-    if not state.view().present:
-        if demo:
-            st.button(
-                "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw_pair, args=(shown,)
-            )
-            if own := st.session_state.get(_REPLACED):
-                st.button("My texts again", key="my_texts", icon=":material/undo:", on_click=_put_back, args=(own,))
-        boxes = st.columns(1 if shown.pair is None else 2)
-        with boxes[0]:
-            state.text("donor", "Donor", max_chars=LONGEST_TEXT, placeholder=shown.text)
-        if shown.pair is not None:
-            with boxes[1]:
-                state.text("donor_pair", "Donor's pair (empty = as above)", max_chars=LONGEST_TEXT)
+    if state.view().present:
+        return
+    if demo:
+        st.button(
+            "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw_pair, args=(shown,)
+        )
+        if own := st.session_state.get(_REPLACED):
+            st.button("My texts again", key="my_texts", icon=":material/undo:", on_click=_put_back, args=(own,))
+    boxes = st.columns(1 if shown.pair is None else 2)
+    with boxes[0]:
+        state.text("donor", "Donor", max_chars=LONGEST_TEXT, placeholder=shown.text)
+    if shown.pair is not None:
+        with boxes[1]:
+            state.text("donor_pair", "Donor's pair (empty = as above)", max_chars=LONGEST_TEXT)
 
 
 def _donor(shown: Text) -> Any:
@@ -230,12 +227,10 @@ def _draw_pair(shown: Text) -> None:
     number = st.session_state["pairs_drawn"] = st.session_state.get("pairs_drawn", 0) + 1
     names = list(PHENOMENA)
     name = shown.slice if shown.slice in names else names[number % len(names)]
-    drawn = minimal_pairs(name, 1, seed=number)
-    if drawn:
-        one, other = drawn[0]
-        texts = {"a": one.premise, "b": one.hypothesis, "donor": other.premise, "donor_pair": other.hypothesis}
-        st.session_state["pair_drawn"] = texts
-        state.update(**texts)
+    ((one, other),) = minimal_pairs(name, 1, seed=number)
+    texts = {"a": one.premise, "b": one.hypothesis, "donor": other.premise, "donor_pair": other.hypothesis}
+    st.session_state["pair_drawn"] = texts
+    state.update(**texts)
 
 
 def sentence(patching: Patching) -> str:
@@ -243,13 +238,13 @@ def sentence(patching: Patching) -> str:
     if not np.isfinite(patching.effect).any():
         return "Both texts have the same value of what is measured, so no head can move it."
     top = highest(np.abs(patching.effect))[0]
-    way, what = f"from {patching.from_label} to {patching.to_label}", "the answer"
+    direction, moved = f"from {patching.from_label} to {patching.to_label}", "the answer"
     if patching.from_label == patching.to_label:
-        way, what = "to the donor's", f"the score of {patching.to_label}"
-    much = percent(patching.effect[top])
-    moves = f"{top} alone moves {what} {much} of the way {way}"
+        direction, moved = "to the donor's", f"the score of {patching.to_label}"
+    share = percent(patching.effect[top])
+    moves = f"{top} alone moves {moved} {share} of the way {direction}"
     if abs(patching.effect[top]) < LITTLE:
-        moves = f"No head alone moves {what} far: {top} most, {much} of the way {way}"
+        moves = f"No head alone moves {moved} far: {top} most, {share} of the way {direction}"
     takes = "takes" if len(patching.positions) == 1 else "take"
     return f"{moves}; {len(patching.positions)} of {len(patching.tokens)} tokens {takes} the donor's values."
 
@@ -293,7 +288,7 @@ def _aligned(patching: Patching, memory: tuple[Any, ...]) -> None:
 
     frame = DataFrame(rows, columns=["token", "text", "donor's token", "donor", "patched"])
     frame["donor's token"] = frame["donor's token"].astype("Int64")
-    after = st.data_editor(
+    edited = st.data_editor(
         frame,
         hide_index=True,
         key="patch_alignment",
@@ -305,9 +300,9 @@ def _aligned(patching: Patching, memory: tuple[Any, ...]) -> None:
             )
         },
     )
-    wanted = alignment_of(after["donor's token"].tolist())
-    if wanted != {i: j for i, j in enumerate(patching.alignment) if j is not None}:
-        st.session_state["patch_alignment_of"] = {memory: wanted}
+    alignment = alignment_of(edited["donor's token"].tolist())
+    if alignment != alignment_of(patching.alignment):
+        st.session_state["patch_alignment_of"] = {memory: alignment}
         st.rerun()
 
 
@@ -318,8 +313,7 @@ def alignment_of(column: Sequence[Any]) -> dict[int, int]:
 
 # ---- many pairs
 
-MOST_PAIRS = 200  # pairs
-PAIRS_DRAWN = 12  # of those that the demo brings
+MOST_PAIRS = 200
 FORMAT = (
     "Columns text and donor, and text_pair and donor_pair for models that compare two texts; or two columns whose "
     "cells are a text, or two texts with | between them."
@@ -333,39 +327,35 @@ def many_pairs(clf: Classifier, demo: bool) -> None:
     with st.expander("Many pairs at once"):
         try:
             texts = _texts(demo)
-        except UserError as wrong:
-            refused(wrong)
+        except UserError as error:
+            refused(error)
             return
         if texts is None:
             return
-        mask, where = state.mask(clf.present), state.view().positions
-
-        def work(progress: jobs.Progress, cancel: jobs.Cancel) -> PatchingSet:
-            return headviz.patch_pairs(clf, texts, positions=where, mask=mask, progress=progress, cancel=cancel)
-
-        key = (*loaders.identity(clf), "patch pairs", tuple(texts), mask.hex, where)
-        result = jobs.need(key, f"Patching every head over {len(texts)} pairs", work)
+        mask, positions = state.mask(clf.present), state.view().positions
+        result = jobs.need(
+            (*loaders.identity(clf), "patch pairs", tuple(texts), mask.hex, positions),
+            f"Patching every head over {len(texts)} pairs",
+            lambda p, c: headviz.patch_pairs(clf, texts, positions=positions, mask=mask, progress=p, cancel=c),
+        )
         if result is not None:
             _draw_pairs(clf, result)
 
 
 def _texts(demo: bool) -> list[tuple[Any, Any]] | None:
     """The pairs that are asked for; None while nothing is."""
-    sent = st.file_uploader("A table of pairs", type=list(FORMATS), key="pairs_file", help=FORMAT)
-    if sent is not None:
-        texts = read_pairs(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower())
+    upload = st.file_uploader("A table of pairs", type=list(FORMATS), key="pairs_file", help=FORMAT)
+    if upload is not None:
+        texts = read_pairs(upload.getvalue(), upload.name.rsplit(".", 1)[-1].lower())
         if len(texts) > MOST_PAIRS:
             st.caption(f"The first {MOST_PAIRS} of {len(texts):,} pairs are used; the command has no such limit.")
         return texts[:MOST_PAIRS]
     if not demo:
         return None
-
     name = st.selectbox(
-        f"or {PAIRS_DRAWN} minimal pairs of an ability", list(PHENOMENA), index=None, key="pairs_kind", width=320
+        f"or {DRAWN} minimal pairs of an ability", list(PHENOMENA), index=None, key="pairs_kind", width=320
     )
-    if name is None:
-        return None
-    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(name, PAIRS_DRAWN)]
+    return None if name is None else drawn_pairs(name)
 
 
 def read_pairs(content: bytes, kind: str) -> list[tuple[Any, Any]]:
@@ -382,21 +372,17 @@ def read_pairs(content: bytes, kind: str) -> list[tuple[Any, Any]]:
 
 def pairs_sentence(patching: PatchingSet) -> str:
     """How many heads carry the difference, and which carries most."""
-    sure, top = int((patching.q_value < 0.05).sum()), patching.ranked()[0]
-    ends = f"[{percent(patching.interval_low[top])}, {percent(patching.interval_high[top])}]"
-    left = patching.same_answer + patching.small
-    out = f"; {left} left out, whose answers hardly differ" if left else ""
-    of, most = (
-        int(np.isfinite(patching.mean).sum()),
-        f"{percent(patching.mean[top])} of the way {ends}, over {patching.n} pairs",
-    )
-    if not sure:
-        return (
-            f"No head is shown to move the answer with all {of} tested at once (q < .05). {top} has the largest "
-            f"effect: {most}{out}."
-        )
-    verb = "moves" if sure == 1 else "move"
-    return f"{sure} of {of} heads {verb} the answer (q < .05). {top} has the largest effect: {most}{out}."
+    significant, tested = int((patching.q_value < 0.05).sum()), int(np.isfinite(patching.mean).sum())
+    top = patching.ranked()[0]
+    interval = f"[{percent(patching.interval_low[top])}, {percent(patching.interval_high[top])}]"
+    effect = f"{percent(patching.mean[top])} of the way {interval}, over {patching.n} pairs"
+    if left_out := patching.same_answer + patching.small:
+        effect += f"; {left_out} left out, whose answers hardly differ"
+    if significant:
+        move = f"{significant} of {tested} heads {'moves' if significant == 1 else 'move'} the answer (q < .05)"
+    else:
+        move = f"No head is shown to move the answer with all {tested} tested at once (q < .05)"
+    return f"{move}. {top} has the largest effect: {effect}."
 
 
 def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
@@ -427,7 +413,7 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
             key="pairs_note",
         )
     with right:
-        made = heads_table(
+        table = heads_table(
             "pairs_table",
             patching.ranked(),
             "mean effect",
@@ -436,7 +422,7 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
             {"q": patching.q_value},
             caption="All heads, the largest mean effect first.",
         )
-        show.table(made, record=patching.to_dict(), height=360)
+        show.table(table, record=patching.to_dict(), height=360)
 
 
 # ---- the same as a call and as a command
@@ -444,26 +430,28 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
 
 def recipe(view: View, clf: Classifier, shown: Text, pair: Pair) -> tuple[str, str]:
     """Patching heads, or the paths between them once these have been asked for."""
-    asked, many = paths_asked(pair.memory)
-    words: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
-    if pair.edited is not None and not (asked and many):
-        words["alignment"] = pair.edited
-    lines: tuple[str, ...] = (f"text = {pair.one!r}", f"donor = {pair.other!r}")
-    if asked:
-        if many:
-            one = "((a.premise, a.hypothesis), (b.premise, b.hypothesis))"
-            lines = (f"pairs = [{one} for a, b in headviz.minimal_pairs({shown.slice!r}, {DRAWN})]",)
+    following, many = paths_asked(pair.memory)
+    many_pairs = following and many
+    keywords: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
+    options = dict(keywords)
+    if pair.edited is not None and not many_pairs:
+        keywords["alignment"] = pair.edited
+        options["alignment"] = ",".join(f"{i}:{j}" for i, j in pair.edited.items())
+    lines = [f"text = {pair.one!r}", f"donor = {pair.other!r}"]
+    if many_pairs:
+        texts = "((a.premise, a.hypothesis), (b.premise, b.hypothesis))"
+        lines = [f"pairs = [{texts} for a, b in headviz.minimal_pairs({shown.slice!r}, {DRAWN})]"]
+    if following:
         pairs = Code("pairs" if many else "[(text, donor)]")
-        code = call("headviz.paths", CLF, pairs, **words, mask=MASK)
+        code = call("headviz.paths", CLF, pairs, **keywords, mask=MASK)
     else:
-        code = call("headviz.patch", CLF, Code("text"), Code("donor"), **words, mask=MASK)
-    options = (*text_options("text", pair.one), *text_options("donor", pair.other), *command_words(words))
-    lines = (*lines, f"result = {code}", PRINTED)
-    python, line = recipe_of(view, clf, lines, "patch --paths" if asked else "patch", options)
-    return python, "" if asked and many else line
+        code = call("headviz.patch", CLF, Code("text"), Code("donor"), **keywords, mask=MASK)
+    lines += [f"result = {code}", PRINTED]
+    all_options = (*text_options("text", pair.one), *text_options("donor", pair.other), *options.items())
+    python, line = recipe_of(view, clf, lines, "patch --paths" if following else "patch", all_options)
+    return python, "" if many_pairs else line
 
 
-def command_words(words: dict[str, Any]) -> Options:
-    """The same for the command, which writes an alignment as 0:0,1:2."""
-    written = {"alignment": ",".join(f"{i}:{j}" for i, j in words["alignment"].items())} if "alignment" in words else {}
-    return tuple({**words, **written}.items())
+def text_options(name: str, value: Any) -> Options:
+    first, second = (value, None) if isinstance(value, str) else value
+    return (name, first), (f"{name}-pair", second)

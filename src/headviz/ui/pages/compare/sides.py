@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -29,85 +28,86 @@ if TYPE_CHECKING:
 
 ALL, MASK, SAVED, RUN = "all", "mask", "saved:", "run:"
 RUNS = 12  # the newest, whose steps are listed
-# kind of run -> what tells a step of it from the others
-STEPS: Mapping[str, Callable[[RunView, dict[str, Any]], str]] = {
-    "prune": lambda _, step: f"{100 * step['sparsity']:.0f} % off",
-    "faster": lambda run, step: step_name(step) if steps.kept_model(run, step) else "",
-}
+KINDS = ("prune", "faster")  # of runs, whose steps have a mask or a model
 
 
-def listed(clf: Classifier) -> dict[str, str]:
+def list_choices(clf: Classifier) -> dict[str, str]:
     """What can stand on a side, by the text that a link has: its name in the list."""
     off = len(state.mask(clf.present).off)
-    out = {ALL: "all heads", **({MASK: f"current mask ({off} off)"} if off else {})}
-    out |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
-    runs = [r for r in listing.overview()[:RUNS] if r.record.kind in STEPS]
+    choices = {ALL: "all heads", **({MASK: f"current mask ({off} off)"} if off else {})}
+    choices |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
+    runs = [run for run in listing.overview()[:RUNS] if run.record.kind in KINDS]
     titles = Counter(run.record.title for run in runs)
     for run in runs:
         if run.record.spec.get("model") == state.view().model:
-            which = f" ({run.record.id})" if titles[run.record.title] > 1 else ""
-            steps_named = ((at, named(run, step)) for at, step in enumerate(run.steps))
-            out |= {f"{RUN}{run.record.id}:{at}": f"{name}{which}" for at, name in steps_named if name}
-    return out | loaders.model_titles(local_models())
+            suffix = f" ({run.record.id})" if titles[run.record.title] > 1 else ""
+            names = ((i, name_step(run, step)) for i, step in enumerate(run.steps))
+            choices |= {f"{RUN}{run.record.id}:{i}": f"{name}{suffix}" for i, name in names if name}
+    return choices | loaders.model_titles(local_models())
 
 
-def named(run: RunView, step: dict[str, Any]) -> str:
+def name_step(run: RunView, step: dict[str, Any]) -> str:
     """What a step of a run is called; empty for one without a model: out of reach, deleted, or of another kind."""
-    name_of = STEPS.get(run.record.kind)
-    how = "" if name_of is None else name_of(run, step)
-    return f"{run.record.title[:80]}, {how}" if how else ""
+    title = run.record.title[:80]
+    if run.record.kind == "prune":
+        return f"{title}, {100 * step['sparsity']:.0f} % off"
+    if run.record.kind == "faster" and steps.kept_model(run, step):
+        return f"{title}, {step_name(step)}"
+    return ""
 
 
 def choose(clf: Classifier) -> list[Column]:
     """The two lists, and the columns to show: those of A and B, or what is usual where neither is chosen. A folder or a
     hub id may be typed. An error appears below the lists, and the page goes on without them."""
-    known = listed(clf)
-    left, right = st.columns(2)
-    for box, field, label in ((left, "first", "A"), (right, "other", "B")):
-        now, usual = getattr(state.view(), field), "current mask, and saved ones"
-        names = ["", *known, *([now] if now and now not in known else [])]
-        if field == "first":  # two entries of one name are one to the browser
-            now, usual, names = "" if now == ALL else now, known[ALL], [name for name in names if name != ALL]
-        with box:
-            key = f"w_{field}"
-            st.session_state[key] = now
-            st.selectbox(
-                plain(label),
-                names,
-                key=key,
-                format_func=partial(_named, known, usual),
-                accept_new_options=True,
-                on_change=_take,
-                args=(field, known),
-                help="Type to search. A folder with a model, or a hub id, can be typed too",
-            )
+    choices, view = list_choices(clf), state.view()
+    a, b = st.columns(2)
+    with a:
+        # A list without ALL: its name is that of the empty choice, and two entries of one name are one to the browser
+        others = {key: name for key, name in choices.items() if key != ALL}
+        _choose_side("first", "A", "" if view.first == ALL else view.first, {"": choices[ALL], **others}, choices)
+    with b:
+        _choose_side("other", "B", view.other, {"": "current mask, and saved ones", **choices}, choices)
     try:
-        return columns(clf, state.view())
-    except UserError as wrong:
-        refused(wrong)
-        return columns(clf, replace(state.view(), first="", other=""))
+        return columns(clf, view)
+    except UserError as error:
+        refused(error)
+        return answers.columns(clf)
 
 
-def _named(known: Mapping[str, str], usual: str, name: str) -> str:
-    return known.get(name, name) or usual
+def _choose_side(field: str, label: str, chosen: str, names: dict[str, str], choices: Mapping[str, str]) -> None:
+    """The list of one side; ``names`` are its entries, ``choices`` what typed words may mean."""
+    key = f"w_{field}"
+    names.setdefault(chosen, chosen)  # one that was typed, or that a link names
+
+    def take() -> None:
+        typed = str(st.session_state[key] or "").strip()
+        state.update(**{field: find_choice(typed, choices)})
+
+    st.session_state[key] = chosen
+    st.selectbox(
+        plain(label),
+        list(names),
+        key=key,
+        format_func=lambda name: names.get(name, name),
+        accept_new_options=True,
+        on_change=take,
+        help="Type to search. A folder with a model, or a hub id, can be typed too",
+    )
 
 
-def _take(field: str, known: Mapping[str, str]) -> None:
-    state.update(**{field: meant(str(st.session_state[f"w_{field}"] or "").strip(), known)})
-
-
-def meant(typed: str, known: Mapping[str, str]) -> str:
+def find_choice(typed: str, choices: Mapping[str, str]) -> str:
     """The one entry that typed words name, begin, or are part of.
 
     The browser offers them as a new entry too, and Enter takes that one.
     """
-    if typed in known or not typed:
+    if typed in choices or not typed:
         return typed
     words = typed.casefold()
-    exact = [key for key, name in known.items() if name.casefold() == words]
-    begins = [key for key, name in known.items() if name.casefold().startswith(words)]
-    holds = [key for key, name in known.items() if words in name.casefold()]
-    return next((named[0] for named in (exact, begins, holds) if len(named) == 1), typed)
+    names = {key: name.casefold() for key, name in choices.items()}
+    equal = [key for key, name in names.items() if name == words]
+    starting = [key for key, name in names.items() if name.startswith(words)]
+    containing = [key for key, name in names.items() if words in name]
+    return next((keys[0] for keys in (equal, starting, containing) if len(keys) == 1), typed)
 
 
 def columns(clf: Classifier, view: View) -> list[Column]:
@@ -115,16 +115,13 @@ def columns(clf: Classifier, view: View) -> list[Column]:
     if not view.first and not view.other:
         return answers.columns(clf)
     usual = MASK if state.mask(clf.present).off else ALL
-    both = [side(clf, view, view.first or ALL), side(clf, view, view.other or usual)]
-    names = answers.distinct([one.name for one in both], answers.TAKEN)
-    return [replace(one, name=name) for one, name in zip(both, names, strict=True)]
+    return answers.distinct([side(clf, view, view.first or ALL), side(clf, view, view.other or usual)])
 
 
 def side(clf: Classifier, view: View, text: str) -> Column:
     """What a link names: the full model, a mask of this model, a step of a run, or another model."""
-    full = HeadMask.full(clf.num_layers, clf.num_heads)
     if text == ALL:
-        return Column("all heads", clf, full)
+        return all_heads("all heads", clf)
     if text == MASK:
         mask = state.mask(clf.present)
         return Column(f"current mask ({len(mask.off)} off)", clf, mask)
@@ -137,8 +134,11 @@ def side(clf: Classifier, view: View, text: str) -> Column:
     if text.startswith(RUN):
         return _of_run(clf, view, text.removeprefix(RUN))
     other = other_model(view, clf, text)
-    name = f"{loaders.model_title(text)[-40:]} ({len(other.present.kept)} heads)"
-    return Column(name, other, HeadMask.full(other.num_layers, other.num_heads))
+    return all_heads(f"{loaders.model_title(text)[-40:]} ({len(other.present.kept)} heads)", other)
+
+
+def all_heads(name: str, clf: Classifier) -> Column:
+    return Column(name, clf, HeadMask.full(clf.num_layers, clf.num_heads))
 
 
 def _of_run(clf: Classifier, view: View, text: str) -> Column:
@@ -147,10 +147,9 @@ def _of_run(clf: Classifier, view: View, text: str) -> Column:
     with suppress(RunError, ValueError, IndexError):
         run = listing.look(run_id)
         step: Any = run.steps[int(number)]
-        name = named(run, step)
+        name = name_step(run, step)
         if folder := steps.kept_model(run, step):
-            other = other_model(view, clf, folder)
-            return Column(name, other, HeadMask.full(other.num_layers, other.num_heads))
+            return all_heads(name, other_model(view, clf, folder))
         if run.record.kind == "prune":
             return Column(name, clf, HeadMask.from_hex(step["mask"], clf.num_layers, clf.num_heads))
     raise UserError(f"There is no step '{text[:60]}' of a run here. Choose another from the list.")
