@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ...models.base import Model
     from ...models.classifier import Classifier
     from ...pruning.options import FinetuneOptions
-    from ...runs.prepare import Training
-    from ...runs.record import RunRecord
     from ...tasks import Dataset
 
 # ---- models at hand
@@ -55,10 +53,9 @@ LISTED = 40  # local folders that the menu lists
 
 def picker(view: View) -> None:
     """The menu. A chosen model is opened with the task that fits it."""
-    recent = [m for m in st.session_state.get("recent_models", ()) if m not in SHIPPED]
-    local = [m for m in local_models() if m not in recent]
-    shipped = [m for m in SHIPPED if defaults(m)["task"] in TASKS]
-    names = list(dict.fromkeys([*shipped, *recent, *local, view.model]))
+    shipped = [name for name in SHIPPED if defaults(name)["task"] in TASKS]
+    recent = [name for name in st.session_state.get("recent_models", ()) if name not in SHIPPED]
+    names = list(dict.fromkeys([*shipped, *recent, *local_models(), view.model]))
     titles = loaders.model_titles(names) | SHIPPED
     chosen = st.selectbox(
         "Models at hand",
@@ -75,15 +72,15 @@ def picker(view: View) -> None:
 @st.cache_data(ttl=30, show_spinner=False)
 def local_models() -> list[str]:
     """Folders with a model's configuration at most three levels below an allowed root."""
-    out: list[str] = []
+    folders: list[str] = []
     for root in loaders.allowed_roots():
         for depth in ("*", "*/*", "*/*/*"):
             for file in root.glob(f"{depth}/config.json"):
-                if len(out) >= LISTED:
-                    return out
+                if len(folders) >= LISTED:
+                    return folders
                 if not any(part.startswith((".", "_")) or part == "demo" for part in file.relative_to(root).parts):
-                    out.append(str(file.parent))
-    return list(dict.fromkeys(out))
+                    folders.append(str(file.parent))
+    return list(dict.fromkeys(folders))
 
 
 # ---- what the outputs of a model mean
@@ -97,23 +94,26 @@ def misfit(view: View, clf: Model, data: Dataset, sentence: str) -> None:
         st.info("Choose the task that this model was trained for, or upload its data.", icon=":material/database:")
         return
     st.warning(plain(f"Model and data do not match. {sentence}"), icon=":material/warning:")
-    own, names = clf.classes or (), data.label_names
-    unnamed = 2 <= len(names) == len(own) and match_names(names, own) is None
+    outputs, names = clf.classes or (), data.label_names
+    unnamed = 2 <= len(names) == len(outputs) and match_names(names, outputs) is None
     if unnamed and "," not in "".join(names) and frame.controls():
-        _name_classes(own, names)
+        _name_classes(outputs, names)
 
 
-def _name_classes(own: Sequence[str], names: Sequence[str]) -> None:
+def _name_classes(outputs: Sequence[str], names: Sequence[str]) -> None:
     """Lists that say what each output of the model means."""
-    meant = [st.selectbox(plain(f"Output {i}, {name}, means"), names, i, key=f"name_{i}") for i, name in enumerate(own)]
+    chosen = [
+        st.selectbox(plain(f"Output {i}, {output}, means"), names, i, key=f"name_{i}")
+        for i, output in enumerate(outputs)
+    ]
     st.caption("The model card says it. In a wrong order a good model has most answers wrong.")
     st.button(
         "Use these names",
         key="use_names",
         type="primary",
-        disabled=len(set(meant)) < len(meant),  # each class belongs to one output
+        disabled=len(set(chosen)) < len(chosen),  # each class belongs to one output
         on_click=state.update,
-        kwargs={"classes": ",".join(meant)},
+        kwargs={"classes": ",".join(chosen)},
     )
 
 
@@ -130,14 +130,14 @@ def job_of(view: View, clf: Classifier) -> None:
     doubt = "" if view.job in ANSWERS else clf.answer.choice(clf.config.to_dict())
     if doubt:
         st.caption(plain(f"Job: {clf.job}. {doubt}"))
-        label, wanted = f"Read it as the job {clf.answer.instead}", clf.answer.instead
+        label, other = f"Read it as the job {clf.answer.instead}", clf.answer.instead
     elif view.job in ANSWERS:
         st.caption(plain(f"You named the job: {view.job}."))
-        label, wanted = "Read it as its configuration says", ""
+        label, other = "Read it as its configuration says", ""
     else:
         return
     if frame.controls():
-        st.button(plain(label), key="other_job", on_click=state.update, kwargs={"job": wanted})
+        st.button(plain(label), key="other_job", on_click=state.update, kwargs={"job": other})
 
 
 # ---- model, data and their cards
@@ -185,45 +185,44 @@ def model_form(view: View) -> None:
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             revision = st.text_input("Revision (hub only)", view.revision, placeholder="main", width=160)
-            device = st.selectbox(
-                "Device", DEVICES, DEVICES.index(view.device) if view.device in DEVICES else 0, width=110
-            )
+            device = st.selectbox("Device", DEVICES, _index(DEVICES, view.device), width=110)
             dtype = st.selectbox("Precision", PRECISIONS, int(view.dtype == "bfloat16"), width=130)
-            named = [OWN_JOB, *(job for job, answer in ANSWERS.items() if answer.columns)]
-            at = named.index(view.job) if view.job in named else 0
-            job = st.selectbox("Job", named, at, width=150, help=JOB_HELP)
-            sent = st.form_submit_button("Load", type="primary")
-    if sent:
-        wanted = replace(
+            job_names = [OWN_JOB, *(job for job, answer in ANSWERS.items() if answer.columns)]
+            job = st.selectbox("Job", job_names, _index(job_names, view.job), width=150, help=JOB_HELP)
+            submitted = st.form_submit_button("Load", type="primary")
+    if submitted:
+        new_view = replace(
             view.of_model(name.strip()),
             revision=revision.strip(),
             device=device,
             dtype="" if dtype == "float32" else dtype,
             job="" if job == OWN_JOB else job,
         )
-        try_model(view, wanted)
+        try_model(view, new_view)
 
 
-def try_model(view: View, wanted: View) -> None:
+def _index(options: Sequence[str], value: str) -> int:
+    """The place of a value in a list; that of the first option for a value which the list does not have."""
+    return options.index(value) if value in options else 0
+
+
+def try_model(view: View, new_view: View) -> None:
+    """Use the model of the view ``new_view`` if it can be loaded; show the error otherwise."""
     try:
         with st.spinner("Loading the model …"):
-            clf = asked(lambda: loaders.model(wanted))
-    except UserError as wrong:
-        refused(wrong)
+            clf = asked(lambda: loaders.model(new_view))
+    except UserError as error:
+        refused(error)
         return
-    recent = [wanted.model, *st.session_state.get("recent_models", ())]
+    recent = [new_view.model, *st.session_state.get("recent_models", ())]
     st.session_state["recent_models"] = tuple(dict.fromkeys(recent))[:8]
-    same = clf.present.num_layers, clf.present.num_heads
-    old = loaders.shape(view).present
+    before = loaders.shape(view).present
     state.update(
-        model=wanted.model,
-        revision=wanted.revision,
-        device=wanted.device,
-        dtype=wanted.dtype,
-        job=wanted.job,
-        **fitting_task(wanted, clf),
+        **{name: getattr(new_view, name) for name in ("model", "revision", "device", "dtype", "job")},
+        **fitting_task(new_view, clf),
     )
-    if wanted.model != view.model or same != (old.num_layers, old.num_heads):
+    same_grid = (clf.num_layers, clf.num_heads) == (before.num_layers, before.num_heads)
+    if new_view.model != view.model or not same_grid:
         state.forget_mask()
     st.rerun()
 
@@ -232,24 +231,20 @@ def fitting_task(view: View, clf: Model) -> dict[str, Any]:
     """The task of a shipped model, where the data of the view are for another kind of model."""
     if view.model not in NAMED:
         return {}
-    try:
-        fits = not loaders.mismatch(clf, loaders.dataset(view))
-    except UserError:
-        fits = False
-    nothing = dict.fromkeys((*OF_DATA, "a", "b"), "")
+    with suppress(UserError):
+        if not loaders.mismatch(clf, loaders.dataset(view)):
+            return {}
     usual = defaults(view.model)
-    return {} if fits else {name: usual[name] for name in ("task", "example")} | {"skip_bad": False, **nothing}
+    empty = dict.fromkeys((*OF_DATA, "a", "b"), "")
+    return {"task": usual["task"], "example": usual["example"], "skip_bad": False, **empty}
 
 
 def data_form(view: View) -> None:
     """A form for another task or a folder of files, with the columns to read."""
-    titles = {name: task.title for name, task in TASKS.items()}
+    names, signs = list(TASKS), ("", *SIGNS)
     with st.form("data_form", border=False):
         task = st.selectbox(
-            "Task",
-            list(titles),
-            list(titles).index(view.task) if view.task in titles else 0,
-            format_func=lambda name: f"{titles[name]} ({name})",
+            "Task", names, _index(names, view.task), format_func=lambda name: f"{TASKS[name].title} ({name})"
         )
         data = st.text_input(
             "Folder with its files (empty: the shipped data, or the hub)", view.data, placeholder="/path/to/GLUE/MNLI"
@@ -260,27 +255,27 @@ def data_form(view: View) -> None:
             groups = st.text_input("Slice column", view.groups, width=130)
             separator = st.selectbox(
                 "Columns separated by",
-                ("", *SIGNS),
-                ("", *SIGNS).index(view.separator) if view.separator in SIGNS else 0,
+                signs,
+                _index(signs, view.separator),
                 format_func=lambda sign: sign or "as the file shows",
                 help="Of a csv or tsv",
                 width=190,
             )
             thresholds = view.thresholds
             if thresholds or view.job == "labels" or "," in view.label:
-                about = plain(f"{OPTIONS['thresholds'].help.capitalize()}.")
-                thresholds = st.text_input("Thresholds", thresholds, placeholder="0.5", help=about, width=130)
+                meaning = plain(f"{OPTIONS['thresholds'].help.capitalize()}.")
+                thresholds = st.text_input("Thresholds", thresholds, placeholder="0.5", help=meaning, width=130)
         skip_bad = st.checkbox(SKIP, view.skip_bad, key=f"data_skip_{view.skip_bad}")
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
             # the value is part of the key, so that a link can change the field
             limit = controls.field(row, OPTIONS["limit"], f"data_limit_{view.limit}", view.limit, step=100, width=190)
             seed = controls.field(row, OPTIONS["seed"], f"data_seed_{view.seed}", view.seed, width=120)
-            sent = st.form_submit_button("Use these data", type="primary")
-    if not sent:
+            submitted = st.form_submit_button("Use these data", type="primary")
+    if not submitted:
         return
     try:
-        wanted = replace(
+        new_view = replace(
             view,
             task=task,
             data=data.strip(),
@@ -293,83 +288,81 @@ def data_form(view: View) -> None:
             limit=limit(),
             seed=seed(),
         )
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
     else:
-        try_data(wanted)
+        try_data(new_view)
 
 
-def try_data(wanted: View) -> bool:
+def try_data(new_view: View) -> None:
     """Use the data of this view if they can be read; show the error otherwise."""
     try:
-        data = asked(lambda: loaders.dataset(wanted))
+        data = asked(lambda: loaders.dataset(new_view))
         if not len(data):
             raise TaskError("These data have no examples.")
-        if uploads.has_train(wanted.data):
-            loaders.train(wanted)
-    except UserError as wrong:
-        refused(wrong)
-        return False
+        if uploads.has_train(new_view.data):
+            loaders.train(new_view)
+    except UserError as error:
+        refused(error)
+        return
     names = ("task", *OF_DATA, "skip_bad", "limit", "seed")
-    state.update(**{n: getattr(wanted, n) for n in names}, example=0, a="", b="", slice="")
+    state.update(**{name: getattr(new_view, name) for name in names}, example=0, a="", b="", slice="")
     st.rerun()
-    return True
 
 
 def upload_form(view: View, clf: Classifier | None = None) -> None:
     """A form to upload a table: it is read, the user names its columns, and it is stored under its digest."""
-    sent = st.file_uploader("A table with texts and labels, to measure on", type=list(uploads.FORMATS), key="upload")
-    if sent is None:
+    upload = st.file_uploader("A table with texts and labels, to measure on", type=list(uploads.FORMATS), key="upload")
+    if upload is None:
         st.caption(
             "csv, tsv, jsonl or parquet, with one or two text columns and a label column. It stays on this machine."
         )
         return
-    further = st.file_uploader(
+    upload_to_train = st.file_uploader(
         "Table to train on (optional)",
         type=list(uploads.FORMATS),
         key="upload_train",
         help="It needs the same columns. Head scores are computed on it; pruning runs and fine-tuning need it. Without "
         "it, head scores are computed on the table above.",
     )
-    main, train = _table(sent), None if further is None else _table(further)
-    kind = main.kind
+    main, train = _table(upload), None if upload_to_train is None else _table(upload_to_train)
     try:
-        place = uploads.keep_upload(main.content, kind, main.called, train)
+        place = uploads.keep_upload(main.content, main.kind, main.called, train)
         with uploads.naming():
-            table = peek(place, kind)
-    except UserError as wrong:
-        refused(wrong)
+            table = peek(place, main.kind)
+    except UserError as error:
+        refused(error)
         return
     names = list(table)
-    st.dataframe({n: cells[:3] for n, cells in table.items()}, hide_index=True, height="content")
+    st.dataframe({name: cells[:3] for name, cells in table.items()}, hide_index=True, height="content")
     guess = guess_label(table, () if clf is None else clf.classes or ())
-    wanted = None if clf is None else clf.num_texts
+    num_texts = None if clf is None else clf.num_texts
     texts = st.multiselect(
         "Text columns (one, or two for pairs)",
         names,
-        guess_texts(table, guess, wanted),
+        guess_texts(table, guess, num_texts),
         max_selections=2,
-        key=f"up_texts_{sent.file_id}",
+        key=f"up_texts_{upload.file_id}",
     )
-    if wanted == 2 and len(texts) == 1:
+    if num_texts == 2 and len(texts) == 1:
         st.warning("This model compares two texts; choose a second text column.", icon=":material/warning:")
-    elif wanted == 1 and len(texts) == 2:
+    elif num_texts == 1 and len(texts) == 2:
         st.warning("This model reads one text; choose a single text column.", icon=":material/warning:")
     left, right = st.columns(2)
-    label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{sent.file_id}")
+    label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{upload.file_id}")
     further_labels = left.multiselect(
         "Further label columns",
-        [n for n in names if n != label and "," not in n],
-        key=f"up_labels_{sent.file_id}",
+        [name for name in names if name != label and "," not in name],
+        key=f"up_labels_{upload.file_id}",
         help="Where each text may have several labels: a column of 0 and 1 for each",
     )
     groups = right.selectbox(
         "Slice column",
         ["(none)", *names],
-        key=f"up_groups_{sent.file_id}",
+        key=f"up_groups_{upload.file_id}",
         help="A column with kinds of examples, such as an ability. Results are then also shown by kind",
     )
-    skip_bad = st.checkbox(SKIP, True, key=f"up_skip_{sent.file_id}")
+    skip_bad = st.checkbox(SKIP, True, key=f"up_skip_{upload.file_id}")
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
             replace(
@@ -385,46 +378,47 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         )
 
 
-def _table(sent: Any) -> uploads.Table:
-    return uploads.Table(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower(), sent.name)
+def _table(upload: Any) -> uploads.Table:
+    return uploads.Table(upload.getvalue(), upload.name.rsplit(".", 1)[-1].lower(), upload.name)
 
 
 def peek(place: str, kind: str) -> dict[str, list[Any]]:
     """The columns of an upload."""
-    table = read_table(uploads.uploads()[place] / f"dev.{kind}")
-    names = list(table.columns)
-    if len(names) < 2:
-        raise TaskError(f"The table has one column only ({names[0][:60]}). It needs a text column and a label column.")
-    return {n: list(table.columns[n]) for n in names}
+    columns = read_table(uploads.uploads()[place] / f"dev.{kind}").columns
+    if len(columns) < 2:
+        name = next(iter(columns))[:60]
+        raise TaskError(f"The table has one column only ({name}). It needs a text column and a label column.")
+    return columns
 
 
 def data_card(data: Dataset) -> None:
     """Size, classes, slices and notes of the data."""
     units = len(np.unique(data.units))
-    whole = f" of {units:,} {data.answer.unit[units != 1]}" if units < len(data) else ""
-    st.markdown(f"**{plain(data.task.title)}**, {plain(data.split)}: {len(data):,} examples{plain(whole)}")
+    of_units = f" of {units:,} {data.answer.unit[units != 1]}" if units < len(data) else ""
+    st.markdown(f"**{plain(data.task.title)}**, {plain(data.split)}: {len(data):,} examples{plain(of_units)}")
     for note in (data.origin, *data.notes):
         st.caption(plain(note))
     counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)
     if counts is not None:
-        one, many = data.answer.named
-        total = len(data) if many == data.answer.unit[1] else sum(counts.values())
-        rows = [[k, v, v / max(1, total)] for k, v in counts.items()]
-        show.table(Table("classes", (one, many, Column("share", share)), rows, f"How many {many} have each {one}."))
+        singular, plural = data.answer.named
+        total = len(data) if plural == data.answer.unit[1] else sum(counts.values())
+        rows = [[name, count, count / max(1, total)] for name, count in counts.items()]
+        caption = f"How many {plural} have each {singular}."
+        show.table(Table("classes", (singular, plural, Column("share", share)), rows, caption))
     if data.slices is not None:
-        counts = data.slice_counts()
-        with st.expander(plain(f"Slices: {data.slice_name or ''} ({len(counts)})")):
+        sizes = data.slice_counts()
+        with st.expander(plain(f"Slices: {data.slice_name or ''} ({len(sizes)})")):
             titles = (data.slice_name or "slice", "examples")
-            show.table(Table("slices", titles, list(counts.items()), "Examples by slice."))
+            show.table(Table("slices", titles, list(sizes.items()), "Examples by slice."))
 
 
 def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     """Token lengths of train and dev, and the sample that scores are computed on."""
     key = (clf.digest, dev.digest, "lengths", view.samples, view.seed, view.data, view.task)
-    counts = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
-    if counts is None:
+    result = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
+    if result is None:
         return
-    groups, report, lacking = counts
+    groups, report, no_train = result
     show.figure(
         bars.histogram(groups, "tokens"),
         "lengths",
@@ -433,23 +427,22 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     )
     if report is not None:
         st.caption(plain(f"Sample for scoring: {report.text()}"))
-    if lacking:
-        st.caption(plain(f"Head scores are computed on {dev.split}. {lacking}"))
+    if no_train:
+        st.caption(plain(f"Head scores are computed on {dev.split}. {no_train}"))
 
 
 def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
-    def counted(data: Dataset) -> list[int]:
-        return text_lengths(data, clf.tokenizer).tolist()
+    """The lengths of each split, the report of the sample for scoring, and why there is none."""
 
-    groups = [(f"dev ({len(dev):,})", [float(n) for n in counted(dev)])]
+    def group(name: str, data: Dataset) -> tuple[str, list[float]]:
+        return f"{name} ({len(data):,})", text_lengths(data, clf.tokenizer).astype(float).tolist()
+
+    groups = [group("dev", dev)]
     try:
         train = loaders.train(view)
-    except UserError as wrong:
-        return (groups, None, on_page(wrong))  # a task may have no training data; the lengths of dev are still shown
-    lengths = counted(train)
-    groups.insert(0, (f"train ({len(train):,})", [float(n) for n in lengths]))
-    drawn = sample(train, view.samples, seed=view.seed)
-    return groups, drawn.report, ""
+    except UserError as error:
+        return groups, None, on_page(error)  # a task may have no training data; the lengths of dev are still shown
+    return [group("train", train), *groups], sample(train, view.samples, seed=view.seed).report, ""
 
 
 def recipe(view: View) -> tuple[str, str]:
@@ -488,20 +481,21 @@ def finetuning_form(view: View) -> None:
     try:
         name = loaders.model_name(base)
         recipe = training.recipe_for(name)
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return
     st.caption(plain(recipe.sentence(view)))
     options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
     seed = controls.field(room, SEED, f"tune_{base}_seed")
     try:
         spec = spec_of(view, name, options(), seed(), limit())
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return
-    ready = plans.checked("tune", ("tune", repr(sorted(spec.items()))), lambda p, c: _prepare(spec, c), WORDS)
-    if ready is not None:
-        planned, place = ready
+    key = ("tune", repr(sorted(spec.items())))
+    checked = plans.checked("tune", key, lambda p, c: planned_training(spec, default_threads(), c), WORDS)
+    if checked is not None:
+        planned, place = checked
         st.markdown(
             f"About **{span(planned.seconds)}** on this machine: {planned.updates:,} updates on "
             f"{planned.examples:,} training examples of {plain(view.task)}."
@@ -509,7 +503,11 @@ def finetuning_form(view: View) -> None:
         if planned.note:
             st.caption(plain(f"Note: {planned.note}"))
         title = f"{Path(name).name} on {view.task}, seed {spec['seed']}"[:120]
-        plans.start(place, "tune", lambda owner: _start(spec, title, planned.device, owner))
+        plans.start(
+            place,
+            "tune",
+            lambda owner: service.start("finetune", spec, title=title, device=planned.device, owner=owner),
+        )
 
 
 FROM_VIEW = ("task", "data", "label_column", "separator", "skip_bad", "device", "dev_limit")
@@ -519,7 +517,7 @@ def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: i
     """The run's specification; ``UserError`` if it cannot work."""
     source = plans.source(view)
     if TASKS[view.task].answer.quick:
-        options = dataclasses.replace(options, evaluate_epochs=True)
+        options = replace(options, evaluate_epochs=True)
     spec: dict[str, Any] = {
         "model": name,
         **{k: source[k] for k in FROM_VIEW if k in source},
@@ -534,34 +532,25 @@ def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: i
     return spec
 
 
-def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Training:
-    """Check the specification and time a few updates."""
-    return planned_training(spec, default_threads(), cancel)
-
-
-def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunRecord:
-    return service.start("finetune", spec, title=title, device=device, owner=owner)
-
-
 # ---- looking
 
 
 def latest(view: View) -> None:
     """The fine-tuning that the address names, or the newest one."""
-    finished = [r for r in listing.overview() if r.record.kind == "finetune"]
-    if not finished:
+    runs = [run for run in listing.overview() if run.record.kind == "finetune"]
+    if not runs:
         return
-    first = next((r for r in finished if r.record.id == view.run), finished[0])
-    st.markdown(f"**{plain(first.record.title)}**")
-    st.fragment(_live, run_every=listing.POLL if listing.busy(first) else None)(first.record.id, first.state)
-    if first.state == "done":
-        models.result(reading.show(first.record.id, log_lines=0))
+    run = next((run for run in runs if run.record.id == view.run), runs[0])
+    st.markdown(f"**{plain(run.record.title)}**")
+    st.fragment(_live, run_every=listing.POLL if listing.busy(run) else None)(run.record.id, run.state)
+    if run.state == "done":
+        models.result(reading.show(run.record.id, log_lines=0))
     st.page_link("pages/runs.py", label="All runs", icon=":material/list:")
 
 
-def _live(run_id: str, before: str) -> None:
+def _live(run_id: str, state_drawn: str) -> None:
     listing.look_again()
-    now = reading.show(run_id, log_lines=0)
-    listing.state_line(now)
-    if now.state != before:
+    run = reading.show(run_id, log_lines=0)
+    listing.state_line(run)
+    if run.state != state_drawn:
         st.rerun()

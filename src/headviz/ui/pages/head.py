@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ import headviz
 
 from ...attribution.maps import PARTS, positions, strongest
 from ...attribution.rules import RULES, order_kept
-from ...display import numbers
 from ...display.figures import bars, maps
 from ...display.numbers import number, signed
 from ...display.recipes import Code, call, command
@@ -38,15 +37,16 @@ if TYPE_CHECKING:
 # ---- many heads at once
 
 MOST = 24  # maps in one picture
-PATTERNS = (
-    "the token before",
-    "the token after",
-    "itself",
-    "the same word elsewhere",
-    "[SEP]",
-    "[CLS]",
-    "the other sentence",
-)
+# what heads look at -> whether a query's attention to a key, both given by their places, counts as that
+PATTERNS: Mapping[str, Callable[[Maps, np.ndarray, np.ndarray], np.ndarray]] = {
+    "the token before": lambda maps, query, key: key == query - 1,
+    "the token after": lambda maps, query, key: key == query + 1,
+    "itself": lambda maps, query, key: key == query,
+    "the same word elsewhere": lambda maps, query, key: _same_word(maps, query, key) & (key != query),
+    "[SEP]": lambda maps, query, key: np.array(maps.special, dtype=bool)[key] & (key > 0),
+    "[CLS]": lambda maps, query, key: key == 0,
+    "the other sentence": lambda maps, query, key: np.array(maps.types)[key] != np.array(maps.types)[query],
+}
 ORDER, ABILITY = "cost or chosen score", "heads that carry an ability"
 TITLE = 22  # characters that fit above a map
 SHARE = "the number is that share of its attention, mean over the words"
@@ -55,75 +55,69 @@ SCORE = "the number is that score"
 
 def looks_at(maps: Maps, pattern: str) -> np.ndarray:
     """[L, H] the share of attention that goes where the pattern says, mean over the words of the text."""
-    tokens, types, special = list(maps.tokens), np.array(maps.types), np.array(maps.special, dtype=bool)
-    place = np.arange(len(tokens))
-    where = {
-        "the token before": place[None, :] == place[:, None] - 1,
-        "the token after": place[None, :] == place[:, None] + 1,
-        "itself": place[None, :] == place[:, None],
-        "the same word elsewhere": same_words(tokens) & (place[None, :] != place[:, None]),
-        "[SEP]": np.tile(special & (place > 0), (len(tokens), 1)),
-        "[CLS]": np.tile(place == 0, (len(tokens), 1)),
-        "the other sentence": types[None, :] != types[:, None],
-    }[pattern]
-    return _share(maps, where, ~special)
+    place = np.arange(len(maps.tokens))
+    return _share(maps, PATTERNS[pattern](maps, place[:, None], place[None, :]))
 
 
 def looks_at_word(maps: Maps, word: str) -> np.ndarray:
     """[L, H] the share of attention that goes to a word of the text; 0 everywhere if the text does not have it."""
-    wanted = word.casefold().split()
-    at = np.array([t.casefold().removeprefix("##") in wanted for t in maps.tokens])
-    return _share(maps, np.tile(at, (len(at), 1)), ~np.array(maps.special, dtype=bool))
+    return _share(maps, _is_word(maps, word))
 
 
-def same_words(tokens: Sequence[str]) -> np.ndarray:
-    names = np.array([t.casefold() for t in tokens])
-    equal: np.ndarray = names[None, :] == names[:, None]
-    return equal
+def _same_word(maps: Maps, query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    words = np.array([token.casefold() for token in maps.tokens])
+    same: np.ndarray = words[key] == words[query]
+    return same
 
 
-def _share(maps: Maps, where: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    kept = maps.attention[:, :, queries if queries.any() else slice(None)]
-    rows = where[queries] if queries.any() else where
-    values: np.ndarray = (kept * rows).sum(axis=-1).mean(axis=-1)
+def _is_word(maps: Maps, word: str) -> np.ndarray:
+    """Which tokens are this word, or one of these."""
+    words = word.casefold().split()
+    return np.array([token.casefold().removeprefix("##") in words for token in maps.tokens])
+
+
+def _share(maps: Maps, where: np.ndarray) -> np.ndarray:
+    """[L, H] the attention to the keys ``where`` is true, [T, T] or the same for each query; mean over the words."""
+    words = ~np.array(maps.special, dtype=bool)
+    queries = words if words.any() else slice(None)
+    weights = np.broadcast_to(where, maps.attention.shape[-2:])[queries]
+    values: np.ndarray = (maps.attention[:, :, queries] * weights).sum(axis=-1).mean(axis=-1)
     return values
 
 
 def gallery(result: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[int], present: bool) -> None:
     """The controls and the picture; a presentation shows the picture alone."""
-    word, by, all_heads, kind = "", PATTERNS[0], True, "attention"
+    word, order, which_heads, kind = "", next(iter(PATTERNS)), "all heads", "attention"
     if not present:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             word = st.text_input("Heads that look at", key="gallery_word", placeholder="a word, such as not", width=190)
             orders = [*PATTERNS, ORDER, ABILITY]
-            by = st.selectbox("Sorted by", orders, key="gallery_by", width=230, disabled=bool(word.strip()))
-            only = st.segmented_control(
+            order = st.selectbox("Sorted by", orders, key="gallery_by", width=230, disabled=bool(word.strip()))
+            which_heads = st.segmented_control(
                 "Heads", ("all heads", "this layer"), default="all heads", required=True, key="gallery_heads"
             )
             kind = st.segmented_control(
                 "Maps", ("attention", "attribution"), default="attention", required=True, key="gallery_kind"
             )
-            all_heads = only == "all heads"
-    values, caption = _values(result, word.strip(), str(by))
-    known_heads = [h for h in highest(values) if all_heads or h.layer == chosen.layer]
-    heads, lacking = known_heads[:MOST], missing(result, word.strip())
-    if lacking or not heads:
-        st.info(plain(lacking or "No head has a value in this order. Choose another one."))
+    values, caption = _values(result, word.strip(), order)
+    ranked = [h for h in highest(values) if which_heads == "all heads" or h.layer == chosen.layer]
+    heads, complaint = ranked[:MOST], missing(result, word.strip())
+    if complaint or not heads:
+        st.info(plain(complaint or "No head has a value in this order. Choose another one."))
         return
     table = result.attention if kind == "attention" else result.attribution
     small = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
-    known = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
-    names = [title(f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}".strip()) for h in heads]
-    at = heads.index(chosen) if chosen in heads else None
+    roles = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
+    names = [title(f"{h} {values[h]:.2f} {roles.get(h, '').partition(' (')[0]}".strip()) for h in heads]
     show.figure(
-        maps.layer(small, names, kind, kind == "attribution", at),
+        maps.layer(small, names, kind, kind == "attribution", heads.index(chosen) if chosen in heads else None),
         f"gallery_{kind}",
-        f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {caption}.",
+        f"The {kind} of {how_many(len(heads), len(ranked))} on one colour scale, {caption}.",
     )
 
 
-def how_many(shown: int, known: int) -> str:
-    return f"{shown} of {known} heads" if shown < known else "the one head" if known == 1 else f"all {known} heads"
+def how_many(shown: int, count: int) -> str:
+    return f"{shown} of {count} heads" if shown < count else "the one head" if count == 1 else f"all {count} heads"
 
 
 def title(text: str) -> str:
@@ -133,27 +127,26 @@ def title(text: str) -> str:
 
 def missing(maps: Maps, word: str) -> str:
     """The message on a word that is no token of the text; empty for others."""
-    wanted = word.casefold().split()
-    if not wanted or any(t.casefold().removeprefix("##") in wanted for t in maps.tokens):
+    if not word.split() or _is_word(maps, word).any():
         return ""
     return f"This text has no token “{word[:30]}”. Search for one of: {', '.join(dict.fromkeys(maps.tokens))}."
 
 
-def _values(maps: Maps, word: str, by: str) -> tuple[np.ndarray, str]:
+def _values(maps: Maps, word: str, order: str) -> tuple[np.ndarray, str]:
     """What the heads are sorted by, and its words in the caption."""
     if word:
         return looks_at_word(maps, word), f"those first that look most at “{word[:30]}”; {SHARE}"
+    if order in PATTERNS:
+        return looks_at(maps, order), f"those first that look most at {order}; {SHARE}"
     table = scoring.ordering(state.view())
-    unknown = np.full(maps.attention.shape[:2], np.nan)
-    if by in PATTERNS:
-        return looks_at(maps, by), f"those first that look most at {by}; {SHARE}"
+    values = np.full(maps.attention.shape[:2], np.nan)
     if table is None:
-        return unknown, ""
-    if by == ORDER:
+        return values, ""
+    if order == ORDER:
         return table.values, f"the highest by {table.score} first; {SCORE}"
     for head in abilities.carried(state.view()):
-        unknown[head] = table.values[head]
-    return unknown, f"only heads that carry an ability, the highest by {table.score} first; {SCORE}"
+        values[head] = table.values[head]
+    return values, f"only heads that carry an ability, the highest by {table.score} first; {SCORE}"
 
 
 # ---- one head's part in the answer
@@ -178,18 +171,20 @@ def sentence(maps: Maps, chosen: HeadId) -> str:
     if not whole and not share:
         return verdict(chosen, maps.attention[chosen], maps.attribution[chosen])
     moved = f"moves '{maps.target_label}' by {signed(whole, 2)}"
-    parts = f"{_percent(share)} of all heads' attribution (an even share is {_percent(even)})"
+    carried = f"{_percent(share)} of all heads' attribution (an even share is {_percent(even)})"
     if share < MINOR * even:
-        return f"{chosen} hardly takes part in this answer: it {moved} and carries {parts}."
-    verdict_of_head = verdict(chosen, maps.attention[chosen], maps.attribution[chosen])
-    return f"{verdict_of_head} In all its attribution {moved}, with {parts}."
+        return f"{chosen} hardly takes part in this answer: it {moved} and carries {carried}."
+    strongest_connections = verdict(chosen, maps.attention[chosen], maps.attribution[chosen])
+    return f"{strongest_connections} In all its attribution {moved}, with {carried}."
 
 
 def weight(maps: Maps, chosen: HeadId) -> tuple[float, float, float, float]:
     """The sum of a head's attribution; its share of its layer's and of the model's sizes; and an even share."""
     sizes = np.array([np.nansum(np.abs(layer), axis=(1, 2), dtype=float) for layer in maps.attribution])
-    of = [float(sizes[chosen] / total) if total else 0.0 for total in (sizes[chosen.layer].sum(), sizes.sum())]
-    return float(maps.attribution[chosen].sum(dtype=float)), of[0], of[1], 1 / max(1, len(maps.mask.kept))
+    of_layer, of_model = (
+        float(sizes[chosen] / total) if total else 0.0 for total in (sizes[chosen.layer].sum(), sizes.sum())
+    )
+    return float(maps.attribution[chosen].sum(dtype=float)), of_layer, of_model, 1 / max(1, len(maps.mask.kept))
 
 
 def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> str:
@@ -209,8 +204,12 @@ def relation(result: Maps, chosen: HeadId) -> None:
     """The scatter of attention against attribution, the head's weight, and the coefficients."""
     a, b = result.attention[chosen].ravel(), result.attribution[chosen].ravel()
     shown = points_drawn(a, b)
-    near = " and lie near zero" if b.any() else ""  # of a head that is off every attribution is zero
-    rest = "" if len(shown) == a.size else f" The other {a.size - len(shown):,} are weaker{near}."
+    caption = (
+        f"Each of the {len(shown):,} points is one connection of {chosen}, with its attention and its attribution."
+    )
+    if len(shown) < a.size:
+        near = " and lie near zero" if b.any() else ""  # of a head that is off every attribution is zero
+        caption += f" The other {a.size - len(shown):,} are weaker{near}."
     left, right = st.columns([3, 1], gap="large")
     with left:
         width = len(result.tokens)
@@ -223,8 +222,7 @@ def relation(result: Maps, chosen: HeadId) -> None:
                 "attribution",
             ),
             "relation",
-            f"Each of the {len(shown):,} points is one connection of {chosen}, with its attention and its attribution."
-            + rest,
+            caption,
             formula=r"\rho = \mathrm{Spearman}(A, \mathrm{Attr}(A))",
             source=SOURCE,
         )
@@ -237,12 +235,11 @@ def relation(result: Maps, chosen: HeadId) -> None:
             st.caption(plain(COEFFICIENTS[name]))
 
 
-def points_drawn(a: np.ndarray, b: np.ndarray, most: int = POINTS) -> np.ndarray:
+def points_drawn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The places of the points to draw: all, or those that are the largest in either direction."""
-    if a.size <= most:
+    if a.size <= POINTS:
         return np.arange(a.size)
-    far = [np.argsort(-np.abs(x), kind="stable")[: most // 2] for x in (a, b)]
-    return np.unique(np.concatenate(far))
+    return np.unique([np.argsort(-np.abs(values), kind="stable")[: POINTS // 2] for values in (a, b)])
 
 
 def coefficients(maps: Maps, chosen: HeadId) -> dict[str, float]:
@@ -272,20 +269,8 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
     """Attention and attribution of every head for this text, first with few steps; None while there are none."""
     from ...attribution.integration import maps_bytes, peak_bytes
 
-    gold = view.target == "gold"
-    key = (
-        *loaders.identity(clf),
-        "maps",
-        shown.text,
-        shown.pair,
-        mask.hex,
-        view.target,
-        view.word,
-        view.rule,
-        view.steps,
-        shown.label,
-    )
-
+    options = (view.target, view.word, view.rule, view.steps, shown.label)
+    key = (*loaders.identity(clf), "maps", shown.text, shown.pair, mask.hex, *options)
     early = False  # show the maps of few steps, which are held while the finer ones are computed
     if jobs.find(key) is None:
         tokens = len(clf.encode([shown.text], None if shown.pair is None else [shown.pair])[0])
@@ -293,7 +278,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
         early = loaders.fits(peak_bytes(clf, tokens) + maps_bytes(clf, tokens))
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
-        result: Maps = headviz.conductance(
+        return headviz.conductance(
             clf,
             shown.text,
             shown.pair,
@@ -301,13 +286,12 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
             rule=view.rule,
             target=view.target,
             word=word_of(clf, shown, view),
-            label=None if not gold or isinstance(shown.label, float) else shown.label,
+            label=shown.label if view.target == "gold" and not isinstance(shown.label, float) else None,
             mask=mask if mask.off else None,
             cancel=cancel,
             progress=progress,
             rough=partial(_offer, key) if early else None,
         )
-        return result
 
     return jobs.need_so_far(key, "Attributing all heads", work)
 
@@ -319,8 +303,7 @@ def word_of(clf: Classifier, shown: Text, view: View) -> int | None:
 
 def _offer(key: Hashable, rough: Maps) -> None:
     """Show the maps of few steps to somebody who already waits."""
-    job = jobs.find(key)
-    if job is not None and time.monotonic() - job.began > jobs.PATIENCE:
+    if (job := jobs.find(key)) is not None and time.monotonic() - job.began > jobs.PATIENCE:
         jobs.offer(key, rough)
 
 
@@ -373,16 +356,15 @@ def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     """This head in one sentence; then the model's answer, the class explained and the error."""
     show.finding(sentence(maps, chosen))
     shares = answer.shares(maps.probabilities, maps.labels)
-    listed = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in shares)
-    unsure = doubt(maps.probabilities.tolist()) if answer.decides else ""
-    one = f"{answer.named[0].capitalize()} explained" if len(maps.labels) > 1 else "Explained"
-    explained = f"{one}: {maps.target_label}"
-    about = f"Prediction: {listed}{f' ({unsure})' if unsure else ''}. {explained}."
-    error = maps.error
-    exact = "no error estimate with this rule"
+    prediction = ", ".join(f"{name} {share:.2f}" if name else number(share) for name, share in shares)
+    if answer.decides and (unsure := doubt(maps.probabilities.tolist())):
+        prediction += f" ({unsure})"
+    explained = f"{answer.named[0].capitalize()} explained" if len(maps.labels) > 1 else "Explained"
+    about = f"Prediction: {prediction}. {explained}: {maps.target_label}."
+    error, precision = maps.error, "no error estimate with this rule"
     if error == error:
-        exact = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
-    show.note(about, more=[f"{maps.rule.capitalize()} rule, {maps.steps} steps, {exact}."], key="head_about")
+        precision = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
+    show.note(about, more=[f"{maps.rule.capitalize()} rule, {maps.steps} steps, {precision}."], key="head_about")
     for text in maps.notes[maps.truncated :]:  # the first note of a cut text repeats what the page says
         st.info(plain(text))
     if chosen in maps.mask.off:
@@ -397,7 +379,6 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
     if not rows or not columns:
         st.info("No connection is left to show. Show the special tokens, or choose other connections.")
         return
-    queries, keys = [result.tokens[i] for i in rows], [result.tokens[i] for i in columns]
     titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}", "gallery": "Gallery"}
     kind = view.picture if view.picture in titles else "maps"
     if not view.present:
@@ -410,6 +391,7 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
     if kind == "maps":
         _linked(result, chosen, view, rows, columns)
         return
+    queries, keys = [result.tokens[i] for i in rows], [result.tokens[i] for i in columns]
     places = [st.container(), st.container()] if kind == "layer" else st.columns(2)
     for place, name in zip(places, ("attention", "attribution"), strict=True):
         signed = name == "attribution"
@@ -418,16 +400,15 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
             values = layer[chosen.head]
             lines = strongest(values, view.mass / 100)
             figure = maps.arcs(lines, queries, keys, signed=signed)
-            total = float(np.abs(np.nan_to_num(values)).sum())
-            held = 100 * sum(abs(line.value) for line in lines) / total if total else 0.0
-            many = "strongest connection" if len(lines) == 1 else f"{len(lines)} strongest connections"
-            caption = (
-                "Point at a token to see its connections alone. "
-                f"The {many}, from query to key: {held:.0f} % of the {name} shown."
-                + (" Blue speaks for the class, orange against it." if signed else "")
-            )
-            if not total:
-                caption = f"There is nothing to draw: the {name} is 0 everywhere."
+            caption = f"There is nothing to draw: the {name} is 0 everywhere."
+            if total := float(np.abs(np.nan_to_num(values)).sum()):
+                percent = 100 * sum(abs(line.value) for line in lines) / total
+                count = "strongest connection" if len(lines) == 1 else f"{len(lines)} strongest connections"
+                caption = (
+                    "Point at a token to see its connections alone. "
+                    f"The {count}, from query to key: {percent:.0f} % of the {name} shown."
+                    + (" Blue speaks for the class, orange against it." if signed else "")
+                )
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(result.mask.num_heads)]
             figure = maps.layer(layer, names, name, signed, chosen.head)
@@ -468,10 +449,10 @@ def _linked(result: Maps, chosen: HeadId, view: View, rows: list[int], columns: 
     )
 
 
-def _caption(name: str, chosen: HeadId, maps: Maps, part: bool) -> str:
+def _caption(name: str, chosen: HeadId, maps: Maps, some_hidden: bool) -> str:
     if name == "attention":
-        rest = "; some keys are hidden" if part else ""
-        return f"Where {chosen} looks. Each row is a query and sums to 1 over all keys{rest}."
+        hidden = "; some keys are hidden" if some_hidden else ""
+        return f"Where {chosen} looks. Each row is a query and sums to 1 over all keys{hidden}."
     return f"Which connections speak for (blue) or against (orange) '{maps.target_label}'."
 
 
@@ -525,11 +506,9 @@ def writes(clf: Classifier, shown: Text, chosen: HeadId) -> None:
     """The switch and, where it is on, both figures, the sentence and the table."""
     if not state.tick("writes", "What it reads and writes", help="Takes one pass of the model for each layer"):
         return
-
     mask = state.mask(clf.present)
-    key = (*loaders.identity(clf), "contributions", shown.text, shown.pair, mask.hex)
     result = jobs.need(
-        key,
+        (*loaders.identity(clf), "contributions", shown.text, shown.pair, mask.hex),
         "Taking the score apart",
         lambda p, c: headviz.contributions(clf, shown.text, shown.pair, mask=mask, progress=p, cancel=c),
     )
@@ -551,14 +530,14 @@ def contribution_sentence(contributions: Contributions, chosen: HeadId) -> str:
     direct, lost = float(contributions.heads[(*chosen, c)]), float(contributions.ablation[(*chosen, c)])
     if lost != lost:
         if direct and direct == direct:
-            return f"{chosen} is off: what stands in its place adds {numbers.signed(direct)} to the score of {name}."
+            return f"{chosen} is off: what stands in its place adds {signed(direct)} to the score of {name}."
         return f"{chosen} is off: it adds nothing to the score of {name}."
     rank = 1 + int((np.abs(contributions.heads[:, :, c]) > abs(direct)).sum())
-    of = int(np.isfinite(contributions.heads[:, :, c]).sum())
-    change = f"{'falls' if lost > 0 else 'rises'} by {numbers.number(abs(lost))}" if lost else "stays as it is"
+    count = int(np.isfinite(contributions.heads[:, :, c]).sum())
+    change = f"{'falls' if lost > 0 else 'rises'} by {number(abs(lost))}" if lost else "stays as it is"
     return (
-        f"{chosen} itself adds {numbers.signed(direct)} to the score of {name} (number {rank} of {of} by size); "
-        f"without it the score {change}. The difference, {numbers.signed(lost - direct)}, goes through what comes "
+        f"{chosen} itself adds {signed(direct)} to the score of {name} (number {rank} of {count} by size); "
+        f"without it the score {change}. The difference, {signed(lost - direct)}, goes through what comes "
         "after it. Attribution, above, adds up the way from padding to this text and may have another sign: what a "
         "head did on the way is not what is lost without it at the end."
     )
@@ -588,22 +567,23 @@ def _heads(contributions: Contributions) -> None:
 
 
 def _reading(clf: Classifier, shown: Text, chosen: HeadId, mask: HeadMask, target: int) -> None:
-    one = headviz.head_reading(clf, shown.text, shown.pair, chosen, mask=mask)
+    reading = headviz.head_reading(clf, shown.text, shown.pair, chosen, mask=mask)
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("What it matches (QK)")
         show.figure(
-            maps.matrix(one.match, one.tokens, one.tokens, "match", signed=True),
+            maps.matrix(reading.match, reading.tokens, reading.tokens, "match", signed=True),
             "head_match",
             f"How well each query of {chosen} fits each key, before the softmax; words and positions together.",
             formula=r"q_i \cdot k_j / \sqrt{d}",
         )
     with right:
         st.subheader("What it writes (OV)")
+        label = reading.labels[target]
         show.figure(
-            bars.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
+            bars.token_bars(reading.scores[:, target].tolist(), reading.tokens, f"adds to {label}"),
             "head_writes",
-            f"What {chosen} adds directly to the score of {one.labels[target]}, by the word that [CLS] reads.",
+            f"What {chosen} adds directly to the score of {label}, by the word that [CLS] reads.",
             formula=r"p_{0j}\,W_c\,W_O\,v_j",
             source=FROZEN,
         )

@@ -52,30 +52,29 @@ def clear(scores: HeadScores) -> NDArray[np.bool_]:
 
 def costs(scores: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
     """How many heads cost something, and which one most. ``hint`` is added where none does."""
-    known, sure = int(np.isfinite(scores.values).sum()), clear(scores)
-    count = int(sure.sum())
-    among = np.where(sure, scores.values, np.nan) if count else scores.values
-    top = next((h for h in scores.ranked() if among[h] == among[h]), None)
-    where, value = f"On {scoring.examples_of(scores)}", 0.0 if top is None else float(among[top])
-    name, points = "" if top is None else head_name(top, rows), much(scores, value)
-    same = int((among == value).sum())
+    examples, tested = scoring.examples_of(scores), int(np.isfinite(scores.values).sum())
+    significant = clear(scores)
+    count = int(significant.sum())
+    values = np.where(significant, scores.values, np.nan) if count else scores.values
+    top = next((h for h in scores.ranked() if values[h] == values[h]), None)
+    highest = 0.0 if top is None else float(values[top])
+    name, cost = "" if top is None else head_name(top, rows), amount(scores, highest)
+    same = int((values == highest).sum())
+    if count == 1:
+        return f"On {examples} 1 of {tested} heads clearly costs something (q < 0.05): {name}, {cost}."
     if count:
-        if count == 1:
-            return f"{where} 1 of {known} heads clearly costs something (q < 0.05): {name}, {points}."
         most = f"{name} costs most" if same == 1 else f"{same} cost most"
-        return f"{where} {count} of {known} heads clearly cost something (q < 0.05); of these {most}: {points}."
-    more = (
-        "More examples (Options) can tell smaller costs from 0."
-        if scores.samples < ENOUGH
-        else "One head off (Analyses) takes all."
-    )
-    has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
-    highest = f"; {has}, {points}" if value > 0 else ""
-    sentence = f"{where} no head's cost can be shown to differ from 0 with all {known} tested at once{highest}. {more}"
-    return f"{sentence} {hint}" if hint else sentence
+        return f"On {examples} {count} of {tested} heads clearly cost something (q < 0.05); of these {most}: {cost}."
+    sentence = f"On {examples} no head's cost can be shown to differ from 0 with all {tested} tested at once"
+    if highest > 0:
+        holder = f"{name} has the highest" if same == 1 else f"{same} share the highest"
+        sentence += f"; {holder}, {cost}"
+    few = scores.samples < ENOUGH
+    more = "More examples (Options) can tell smaller costs from 0." if few else "One head off (Analyses) takes all."
+    return f"{sentence}. {more} {hint}".rstrip()
 
 
-def much(scores: HeadScores, value: float) -> str:
+def amount(scores: HeadScores, value: float) -> str:
     """A value in a sentence."""
     if scores.score == COST:
         return f"{value:.1f} points"
@@ -95,8 +94,8 @@ def sentence(
     Costs are in points. While ``first`` is growing it decides nothing: the interval is over heads, not examples.
     """
     a, b = (word(t.score) for t in (first, second))
-    both = np.isfinite(first.values) & np.isfinite(second.values)
-    n = int(both.sum())
+    measured = np.isfinite(first.values) & np.isfinite(second.values)
+    n = int(measured.sum())
     if first.score == second.score:
         return f"Both grids show {first.score}."
     if second.score in LOSSES and clear(second).sum() < FEW:
@@ -105,40 +104,40 @@ def sentence(
         return f"Too few heads have both values to compare {a} with {b}."
     r = rank_correlation(first.values, second.values)
     if r != r:
-        return (
-            f"All heads have the same {a if np.ptp(first.values[both]) == 0 else b}, so there is no order to compare."
-        )
+        same = a if np.ptp(first.values[measured]) == 0 else b
+        return f"All heads have the same {same}, so there is no order to compare."
     low, high = interval(r, n)
-    known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {n} heads, 0 is chance"
+    correlation = f"{correlation_text(r, n)}, 0 is chance"
     most = "cost most" if b == "cost" else f"are highest by {b}"
     if growing:
-        return (
-            f"On {first.samples:,} examples so far, {a} and {b} have {known}. What that tells comes with the last one."
-        )
+        so_far = f"On {first.samples:,} examples so far, {a} and {b} have {correlation}."
+        return f"{so_far} What that tells comes with the last one."
     if low <= 0 <= high and max(-low, high) > WEAK:
-        sentence = f"The data cannot say whether {a} tells which heads {most}: {known}"
+        verdict = f"The data cannot say whether {a} tells which heads {most}"
     elif low <= 0 <= high:
-        sentence = f"{a.capitalize()} does not tell which heads {most}: {known}"
+        verdict = f"{a.capitalize()} does not tell which heads {most}"
     elif r < 0:
-        sentence = f"{a.capitalize()} tends to be low where {b} is high: {known}"
+        verdict = f"{a.capitalize()} tends to be low where {b} is high"
     elif r < CLOSE:
-        sentence = f"{a.capitalize()} tells only in part which heads {most}: {known}"
+        verdict = f"{a.capitalize()} tells only in part which heads {most}"
     else:
-        sentence = f"{a.capitalize()} tells which heads {most}: {known}"
+        verdict = f"{a.capitalize()} tells which heads {most}"
     top = second.ranked()[0]
     if not np.isfinite(first.values[top]):
-        return f"{sentence}."
-    named = f"; carries {carries[top]}" if carries and top in carries else ""
+        return f"{verdict}: {correlation}."
+    ability = f"; carries {carries[top]}" if carries and top in carries else ""
     value = float(second.values[top])
-    same = int((second.values == value).sum())
+    count = int((second.values == value).sum())
     highest = "costliest" if b == "cost" else f"highest by {b}"
-    highest = f"the {highest}" if same == 1 else f"one of {same} {highest}"
-    which = f"{head_name(top, rows)}, {highest} ({much(second, value)}{named})"
-    return f"{sentence}. {which}, is number {scoring.rank(first, top)} by {a}."
+    highest = f"the {highest}" if count == 1 else f"one of {count} {highest}"
+    head = f"{head_name(top, rows)}, {highest} ({amount(second, value)}{ability})"
+    return f"{verdict}: {correlation}. {head}, is number {scoring.rank(first, top)} by {a}."
 
 
-def two(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+def correlation_text(r: float, n: int) -> str:
+    """A rank correlation over ``n`` heads with its interval."""
+    value, low, high = (f"{v:+.2f}".replace("-", "−") for v in (r, *interval(r, n)))
+    return f"rank correlation {value} [{low}, {high}] over {n} heads"
 
 
 # ---- fine-tuned minus pre-trained
@@ -173,16 +172,16 @@ def change_sentence(before: HeadScores, after: HeadScores, shape: Shape) -> str:
         f"The largest change by fine-tuning is that of {head_name(top, shape.rows)}, from "
         f"{numbers.signed(float(before.values[top]))} to {numbers.signed(float(after.values[top]))}"
     )
-    both = np.isfinite(before.values) & np.isfinite(after.values)
-    a, b = before.values[both], after.values[both]
+    measured = np.isfinite(before.values) & np.isfinite(after.values)
+    a, b = before.values[measured], after.values[measured]
     if a.size < FEW or a.std() == 0 or b.std() == 0:
         return sentence + "."
     r = rank_correlation(a, b)
     low, high = interval(r, a.size)
-    known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {a.size} heads"
+    correlation = correlation_text(r, a.size)
     if low <= 0 <= high:
-        return f"{sentence}. The scores before are not shown to tell those after: {known}."
-    return f"{sentence}. Before and after, the scores have {known}."
+        return f"{sentence}. The scores before are not shown to tell those after: {correlation}."
+    return f"{sentence}. Before and after, the scores have {correlation}."
 
 
 def change_tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:
@@ -193,8 +192,7 @@ def change_tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[st
 
 def tips_of_one(scores: HeadScores, name: str) -> dict[str, list[list[str]]]:
     """Tooltip lines of one of the two grids."""
-    lines = scoring.tip_tables(scores)
-    return {name if k == scores.score else k: v for k, v in lines.items()}
+    return {name if key == scores.score else key: lines for key, lines in scoring.tip_tables(scores).items()}
 
 
 def change_line(head: HeadId, before: HeadScores, after: HeadScores) -> str:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from ...display import sentences
 from ...display.figures.style import scale_of_losses
+from ...display.numbers import fixed
 from ...heads import HeadId, head_name
 from ...scores.catalogue import DEFAULT, SCORES, correlates
 from ..parts import abilities, measure, pair, result_bar, scoring, texts
@@ -75,21 +76,22 @@ def boards(view: View, shape: Shape, data: Dataset) -> None:
             with st.popover("more", type="tertiary"):
                 _more(view, shape)
     view, ability = state.view(), abilities.listed(view).get(view.ability)
-    after, turning = _tried(view, data)
+    tips, turning = _clicks(view, data)
     hidden = COST if view.grid else SCORE
     around = '[data-testid="stLayoutWrapper"]'  # empty, it would leave a gap and move the other grid
     st.html(f"<style>@media (max-width: 1439px) {{{around}:has(> .st-key-board_{hidden}) {{display: none}}}}</style>")
     with st.container(key="board_cost"):
-        _cost(view, shape, ability, after, turning)
+        _cost(view, shape, ability, tips, turning)
     with st.container(key="board_score"):
         measured = scores.table(view) if frame.controls() else scoring.scores(view)
         title = scores.title_of(measured, view.score)
+        if measured is None:
+            _grid("bench_score", view, shape, None, Look(view.score, title), tips)
+            return
         meaning = "blue: it does, orange: the opposite" if correlates(view.score) else "darker is more"
-        name = view.score if measured is None else f"{scoring.label(measured)}; {meaning}"
-        values = None if measured is None else scoring.in_points(measured).values
-        scale = None if measured is None else scoring.colours(scoring.in_points(measured))
-        tips = {} if measured is None else scoring.tip_tables(measured)
-        _grid("bench_score", view, shape, values, Look(name, title, scale), {**after, **tips})
+        shown = scoring.in_points(measured)
+        look = Look(f"{scoring.label(measured)}; {meaning}", title, scoring.colours(shown))
+        _grid("bench_score", view, shape, shown.values, look, {**tips, **scoring.tip_tables(measured)})
 
 
 def _more(view: View, shape: Shape) -> None:
@@ -105,7 +107,7 @@ def _more(view: View, shape: Shape) -> None:
     state.choose("score", "Score", by_grade(view.source, shape.scores))
 
 
-def _tried(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[HeadId] | None]:
+def _clicks(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[HeadId] | None]:
     """What a click on each head would do to the answer, as a line of the tooltips, and the heads that would turn it;
     None while the model loads or the answer is no class."""
     if loaders.loaded(view) is None:
@@ -114,64 +116,54 @@ def _tried(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[
     shown = texts.current(view, data)
     if clf is None:
         return {}, None
-    after = pair.what_if(clf, shown)
-    return ({}, None) if after is None else ({"a click": pair.tips(clf, shown, after)}, pair.turning(clf, shown, after))
+    answers = pair.what_if(clf, shown)
+    if answers is None:
+        return {}, None
+    return {"a click": pair.tips(clf, shown, answers)}, pair.turning(clf, shown, answers)
 
 
 NAMED = 6  # heads that a sentence names
 
 
 def _cost(
-    view: View, shape: Shape, ability: Ability | None, after: dict[str, list[list[str]]], turning: list[HeadId] | None
+    view: View, shape: Shape, ability: Ability | None, tips: dict[str, list[list[str]]], turning: list[HeadId] | None
 ) -> None:
-    title, grey, digits = "Cost: what is lost without the head", None, 2
+    values, name, digits, grey = None, "not measured yet", 2, None
     marks, mark_name = turning or [], "a click turns this answer"
     costs = scoring.loss_costs(view)
+    if costs is not None:
+        tips = {**tips, "cost": [[fixed(v, 3) for v in row] for row in costs.values]}
     if ability is not None:
         values, digits, marks, mark_name = ability.costs, 0, ability.heads, f"carries {ability.name}"
         name = f"{ability.name}: answers lost of 100 without the head"
     elif costs is not None:
         values, grey = costs.values, scoring.grey(costs)
         name = f"{shape.answer.costs}; orange: worse without it, blue: better; mean over {scoring.examples_of(costs)}"
-    else:
-        values, name = None, "not measured yet"
     scale = None if values is None else scale_of_losses([float(v) for v in np.ravel(values)])
-    tips = dict(after)
-    if costs is not None:
-        tips["cost"] = [["–" if v != v else f"{v:.3f}".replace("-", "−") for v in row] for row in costs.values]
-    look = Look(name, title, scale, digits=digits, blank_zeros=True)
+    look = Look(name, "Cost: what is lost without the head", scale, digits=digits, blank_zeros=True)
     _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, grey=grey)
     if turning is not None and frame.controls():
-        named = ", ".join(head_name(one, shape.rows) for one in turning[:NAMED])
+        names = ", ".join(head_name(head, shape.rows) for head in turning[:NAMED])
         more = f" and {len(turning) - NAMED} more" if turning[NAMED:] else ""
         count = f"{len(turning)} of {len(shape.present.kept)} clicks would turn this answer"
-        st.caption(plain(f"{count}: {named}{more}." if turning else "No single click would turn this answer."))
+        st.caption(plain(f"{count}: {names}{more}." if turning else "No single click would turn this answer."))
 
 
 def _grid(
-    key: str,
-    view: View,
-    shape: Shape,
-    values: Any,
-    look: Look,
-    tips: dict[str, list[list[str]]],
-    *,
-    marks: Any = (),
-    mark_name: str = "",
-    grey: Any = None,
+    key: str, view: View, shape: Shape, values: Any, look: Look, tips: dict[str, list[list[str]]], **more: Any
 ) -> None:
-    """A grid whose clicks switch heads. The head that was switched last is the chosen one."""
+    """A grid whose clicks switch heads, the last of which is the chosen one. ``more`` goes to ``show.head_grid``."""
     present = shape.present
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
-        mask, before = mask_edit.from_indices(off, *size), state.mask(present)
-        if len(switched := {*mask.off} ^ {*before.off}) == 1:
+        mask = mask_edit.from_indices(off, *size)
+        if len(switched := {*mask.off} ^ {*state.mask(present).off}) == 1:
             state.select(switched.pop())
         state.set_mask(mask, base=None if base is None else mask_edit.from_indices(base, *size))
         frame.redraw(frame.MASK)
 
-    def looked(chosen: HeadId) -> None:
+    def selected(chosen: HeadId) -> None:
         state.select(chosen)
         frame.redraw(frame.MASK)
 
@@ -183,14 +175,12 @@ def _grid(
             mask=state.mask(present),
             selected=state.head(present),
             tips={**tips, **abilities.tips(view, present)},
-            marks=marks,
-            mark_name=mark_name,
-            grey=grey,
             group="bench",
             rows=shape.rows,
             look=replace(look, numbers=view.numbers, large=view.present, width=36, file=f"headviz-{key}"),
             on_edit=edited,
-            on_select=looked,
+            on_select=selected,
+            **more,
         )
     )
 
@@ -207,11 +197,11 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
     last = measured or (None if mismatch else measure.last(clf, data, None))
     if measured is not None:
         measure.last(clf, data, measured)
-    wrong = pair.refusal(clf, shown)
+    refusal = pair.refusal(clf, shown)
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")
-    elif wrong is not None:
-        refused(wrong, "warning")
+    elif refusal is not None:
+        refused(refusal, "warning")
     elif clf.answer.decides:
         for remark in texts.remarks(clf, shown):
             st.caption(plain(remark))
@@ -219,11 +209,7 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
             pair.section(filled, shown)
     elif clf.answer.own.get("compare") is None:
         columns = answers.columns(clf)[:2]
-        values = answers.answers(shown, columns)
-        if clf.answer.marked(shown.text, shown.pair, values[0], clf.labels) is None:
-            answers.verdicts(clf, loaders.deciding(clf, data), columns, values)
-        else:
-            answers.marked(clf, shown, columns, values)
+        answers.show_answers(clf, data, shown, columns, answers.answers(shown, columns))
     if mismatch:
         st.caption(plain(mismatch))
     elif last is not None:
@@ -291,10 +277,9 @@ def _panel(clf: Classifier, shown: Text, chosen: HeadId) -> None:
 
 def _about(view: View, chosen: HeadId, off: bool) -> list[str]:
     costs, lines = scoring.loss_costs(view), ["off"] if off else []
-    by_ability = {name: one.costs[chosen] for name, one in abilities.listed(view).items()}
+    by_ability = {name: ability.costs[chosen] for name, ability in abilities.listed(view).items()}
     if costs is not None and costs.values[chosen] == costs.values[chosen]:
-        place = scoring.rank(costs, chosen)
-        lines.append(f"number {place} by cost")
+        lines.append(f"number {scoring.rank(costs, chosen)} by cost")
     if by_ability and (most := max(by_ability, key=by_ability.__getitem__)) and by_ability[most] >= 1:
         lines.append(f"costs {most} {by_ability[most]:.0f} of 100 answers")
     if role := abilities.looks(view).get(chosen):
@@ -304,44 +289,43 @@ def _about(view: View, chosen: HeadId, off: bool) -> list[str]:
 
 def _looks(maps: Maps, chosen: HeadId) -> str:
     """The strongest connection between words, and the one that contributes most."""
-    between = ~np.array(maps.special)
-    words = np.outer(between, between)
-    attention = np.where(words, maps.attention[chosen], -1.0)
-    size = np.where(words, np.abs(maps.attribution[chosen]), -1.0)
-    if not words.any():
+    words = ~np.array(maps.special)
+    between_words = np.outer(words, words)
+    if not between_words.any():
         return ""
+    attention = np.where(between_words, maps.attention[chosen], -1.0)
+    size = np.where(between_words, np.abs(maps.attribution[chosen]), -1.0)
     (i, j), (k, m) = (np.unravel_index(int(table.argmax()), table.shape) for table in (attention, size))
     value = float(maps.attribution[chosen][k, m])
-    way = "for" if value > 0 else "against"
     looks = f"Looks most from “{maps.tokens[i]}” to “{maps.tokens[j]}” ({attention[i, j]:.2f})."
     if not value:
         return f"{looks} Contributes nothing here."
-    return f"{looks} What speaks most {way} {maps.target_label} is “{maps.tokens[k]}” → “{maps.tokens[m]}”."
+    direction = "for" if value > 0 else "against"
+    return f"{looks} What speaks most {direction} {maps.target_label} is “{maps.tokens[k]}” → “{maps.tokens[m]}”."
 
 
 def _two_maps(maps: Maps, chosen: HeadId) -> str:
     """Attention, and attribution in blue and orange, as two small tables of colours."""
-    attention, attribution = maps.attention[chosen], maps.attribution[chosen]
-    most = float(np.abs(attribution).max()) or 1.0
-    parts = []
-    for name, table, top in (("looks", attention, float(attention.max()) or 1.0), ("contributes", attribution, most)):
+    figures = []
+    for name, table in (("looks", maps.attention[chosen]), ("contributes", maps.attribution[chosen])):
+        largest = float(np.abs(table).max()) or 1.0
         rows = "".join(
             f"<tr><th>{escape(token)}</th>"
             + "".join(
-                f'<td style="background: {_colour(name, float(v) / top)}" title="{escape(token)} → '
+                f'<td style="background: {_colour(name, float(v) / largest)}" title="{escape(token)} → '
                 f'{escape(maps.tokens[j])}: {v:.3f}"></td>'
                 for j, v in enumerate(row)
             )
             + "</tr>"
             for token, row in zip(maps.tokens, table, strict=True)
         )
-        parts.append(f'<figure><figcaption>{name}</figcaption><table aria-label="{name}">{rows}</table></figure>')
-    return f'<div class="small_maps">{"".join(parts)}</div>'
+        figures.append(f'<figure><figcaption>{name}</figcaption><table aria-label="{name}">{rows}</table></figure>')
+    return f'<div class="small_maps">{"".join(figures)}</div>'
 
 
-def _colour(kind: str, part: float) -> str:
-    base = "28,140,163" if kind == "looks" else "47,111,179" if part > 0 else "196,101,31"
-    return f"rgba({base},{abs(part) ** 0.5:.2f})"
+def _colour(name: str, share: float) -> str:
+    base = "28,140,163" if name == "looks" else "47,111,179" if share > 0 else "196,101,31"
+    return f"rgba({base},{abs(share) ** 0.5:.2f})"
 
 
 # ---- abilities
@@ -350,18 +334,18 @@ def _colour(kind: str, part: float) -> str:
 def abilities_section(clf: Classifier, data: Dataset) -> None:
     """Chips: one lights up the heads of an ability, says what they cost and shows examples."""
     view = state.view()
-    known = abilities.listed(view)
-    if not known:
+    listed = abilities.listed(view)
+    if not listed:
         return
-    st.session_state["ability"] = view.ability if view.ability in known else None
+    st.session_state["ability"] = view.ability if view.ability in listed else None
     st.pills(
         "Abilities: what the model can do, and which heads carry it",
-        [*known],
+        [*listed],
         key="ability",
         format_func=plain,
         on_change=lambda: state.update(ability=st.session_state["ability"] or "", grid=""),
     )
-    if (ability := known.get(view.ability)) is not None:
+    if (ability := listed.get(view.ability)) is not None:
         _ability(clf, data, ability)
 
 
@@ -402,11 +386,11 @@ def _examples(clf: Classifier, data: Dataset, ability: Ability) -> list[int]:
     if data.slices is None or data.labels is None:
         return []
     places = [i for i, name in enumerate(data.slices) if name == ability.name]
-    some = data.subset(places)
-    gold = [some.label_names[int(label)] for label in some.gold]
+    examples = data.subset(places)
+    gold = [examples.label_names[int(label)] for label in examples.gold]
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[int]:
-        turned = abilities.turning(clf, some.texts, some.pairs, gold, ability.heads)
+        turned = abilities.turning(clf, examples.texts, examples.pairs, gold, ability.heads)
         return [places[i] for i in turned[:EXAMPLES]]
 
     return jobs.need(measure.key_of(clf, data, "examples", ability.name), "Looking for examples", work) or []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -20,7 +19,7 @@ from ....storage.exchange import mask_from_text, mask_json, read_ablation
 from ...parts import abilities, scoring
 from ...shell import frame, loaders, mask_edit, show, state
 from ...shell.messages import plain, refused
-from ...shell.view import COST, View
+from ...shell.view import COST
 from ...widgets.grid import Look
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ HOW = (
 
 def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Sequence[str] = ()) -> None:
     """Invert, and the menus that set many heads at once."""
-    mask = state.mask(present)
+    mask, view = state.mask(present), state.view()
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
         st.button("Invert", on_click=state.set_mask, args=(mask_edit.inverted(mask, present),), key="invert")
         with st.popover("Select heads"):
@@ -45,7 +44,8 @@ def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Seque
             _import(present)
         st.download_button(
             "JSON",
-            partial(_json, mask, state.view()),
+            # made at the click, because the model may still be loading
+            lambda: mask_json(mask, model=view.model, digest=loaders.model(view).digest, ablation=view.ablation),
             "headviz-mask.json",
             "application/json",
             key="mask_json",
@@ -54,10 +54,10 @@ def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Seque
             help="This mask as a file. Import mask reads it back, here or in another dashboard",
         )
         if scores:
-            view = state.view()
             implied = replace(view, beside="").order  # where the user has chosen none
-            meanwhile = ordering.score if ordering is not None and not view.beside else implied
-            usual = implied if meanwhile == implied else f"{meanwhile} until {implied} is measured"
+            usual = implied
+            if ordering is not None and not view.beside and ordering.score != implied:
+                usual = f"{ordering.score} until {implied} is measured"
             state.choose(
                 "beside",
                 "Score",
@@ -67,11 +67,6 @@ def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Seque
                 width=230,
                 help="Colours the grid; Select heads switches off the lowest heads by it",
             )
-
-
-def _json(mask: HeadMask, view: View) -> str:
-    """The mask's file, with the digest of the weights. Made at the click, because the model may still be loading."""
-    return mask_json(mask, model=view.model, digest=loaders.model(view).digest, ablation=view.ablation)
 
 
 def _many(present: HeadMask, scores: HeadScores | None) -> None:
@@ -84,12 +79,16 @@ def _many(present: HeadMask, scores: HeadScores | None) -> None:
         key="lowest",
         disabled=values is None,
         width="stretch",
-        on_click=_lowest,
-        args=(present, values, count),
+        on_click=lambda: state.set_mask(mask_edit.off_to_count(values, count, present)),
     )
     if values is not None and (tie := mask_edit.tie_at(values, count, present)):
         st.caption(plain(tie))
-    st.button(f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, count))
+    st.button(
+        f"{count} at random, a new draw",
+        key="random",
+        width="stretch",
+        on_click=lambda: state.set_mask(mask_edit.off_at_random(count, present, seed=secrets.randbits(32))),
+    )
 
 
 def _no_scores() -> None:
@@ -97,32 +96,24 @@ def _no_scores() -> None:
     st.page_link("pages/scores.py", label="Compute it on Scores", icon=":material/grid_view:")
 
 
-def _lowest(present: HeadMask, values: Any, count: int) -> None:
-    state.set_mask(mask_edit.off_to_count(values, count, present))
-
-
-def _random(present: HeadMask, count: int) -> None:
-    state.set_mask(mask_edit.off_at_random(count, present, seed=secrets.randbits(32)))
-
-
 def _saved(present: HeadMask, mask: HeadMask) -> None:
     saved = state.saved_masks(present)
     with st.form("save_form", border=False):  # so that Enter saves, too
         st.text_input("Name of the current mask", key="mask_name", max_chars=mask_edit.NAME_LENGTH)
         st.form_submit_button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
-    if wrong := st.session_state.get("save_error"):
-        refused(wrong)
-    for i, (name, (other, ablation)) in enumerate(saved.items()):
+    if error := st.session_state.get("save_error"):
+        refused(error)
+    for i, (name, (saved_mask, ablation)) in enumerate(saved.items()):
         kind = ablation.partition(":")[0]
-        row = st.columns([4, 1])
-        row[0].button(
-            f"{plain(name)} ({len(other.off)} off{'' if kind == ZERO else f', {plain(kind)}'})",
+        load, delete = st.columns([4, 1])
+        load.button(
+            f"{plain(name)} ({len(saved_mask.off)} off{'' if kind == ZERO else f', {plain(kind)}'})",
             key=f"load_{i}",
             on_click=_load,
-            args=(other, ablation),
+            args=(saved_mask, ablation),
             width="stretch",
         )
-        row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Delete {plain(name)}")
+        delete.button("✕", key=f"drop_{i}", on_click=_delete, args=(name,), help=f"Delete {plain(name)}")
     if not saved:
         st.caption("No saved masks yet. They appear here, and as columns in Compare.")
 
@@ -138,12 +129,12 @@ def _save(mask: HeadMask) -> None:
     try:
         state.save_mask(mask_edit.save_named(saved, name, mask, state.view().ablation))
         st.session_state["save_error"] = ""
-    except MaskError as wrong:
-        st.session_state["save_error"] = str(wrong)
+    except MaskError as error:
+        st.session_state["save_error"] = str(error)
 
 
-def _drop(name: str) -> None:
-    state.save_mask({k: v for k, v in state.session().saved if k != name})
+def _delete(name: str) -> None:
+    state.save_mask({other: mask for other, mask in state.session().saved if other != name})
 
 
 def _import(present: HeadMask) -> None:
@@ -155,8 +146,8 @@ def _import(present: HeadMask) -> None:
     )
     st.file_uploader("or a file that holds it", type=["json", "txt"], key="mask_file")
     st.button("Use this mask", key="use_pasted", on_click=_read, args=(present,), width="stretch")
-    if wrong := st.session_state.get("paste_error"):
-        refused(wrong)
+    if error := st.session_state.get("paste_error"):
+        refused(error)
 
 
 def _read(present: HeadMask) -> None:
@@ -166,14 +157,14 @@ def _read(present: HeadMask) -> None:
         text = upload.getvalue().decode("utf-8", "replace")
     try:
         stacks = loaders.shape(state.view()).ranges
-        read = mask_from_text(text, present.num_layers, present.num_heads, stacks)
+        mask = mask_from_text(text, present.num_layers, present.num_heads, stacks)
         if text.lstrip().startswith("{"):
-            _load(read, StandIn.of(read_ablation(text)).text)
+            _load(mask, StandIn.of(read_ablation(text)).text)
         else:
-            state.set_mask(read)
+            state.set_mask(mask)
         st.session_state["paste_error"] = ""
-    except (MaskError, OptionError) as wrong:
-        st.session_state["paste_error"] = str(wrong)
+    except (MaskError, OptionError) as error:
+        st.session_state["paste_error"] = str(error)
 
 
 def grid(
@@ -186,17 +177,17 @@ def grid(
 
     With ``following`` the colours are what each further head would cost.
     """
-    shown = None if scores is None else scoring.in_points(scores)
-    costs = shown is not None and shown.score == COST
     values: Any = None
-    tips, name, scale, grey = {}, "heads", None, None
-    if shown is not None:
-        values, tips, scale, grey = shown.values, scoring.tip_tables(shown), scoring.colours(shown), scoring.grey(shown)
-        name = scoring.label(shown)
+    name, tips, scale, grey = "heads", {}, None, None
     if following is not None:
-        values, costs = following.subject.scale * following.values, True
-        scale, name = scale_of_losses([float(v) for v in values.ravel()]), "cost of one more head, points"
+        values, name = following.subject.scale * following.values, "cost of one more head, points"
         tips, grey = _cost_tips(following), undecided(following.interval_low, following.interval_high)
+        scale = scale_of_losses([float(v) for v in values.ravel()])
+    elif scores is not None:
+        shown = scoring.in_points(scores)
+        values, name = shown.values, scoring.label(shown)
+        tips, scale, grey = scoring.tip_tables(shown), scoring.colours(shown), scoring.grey(shown)
+    in_points = following is not None or (scores is not None and scores.score == COST)
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
@@ -218,8 +209,8 @@ def grid(
                 name=name,
                 scale=scale,
                 numbers=view.numbers,
-                blank_zeros=costs,
-                digits=1 if costs else None,
+                blank_zeros=in_points,
+                digits=1 if in_points else None,
                 large=view.present,
                 width=36,
                 file="headviz-mask",
@@ -238,8 +229,8 @@ def _cost_tips(ablation: Ablation) -> dict[str, list[list[str]]]:
     def ends(low: float, high: float) -> str:
         return "–" if low != low else numbers.interval(low, high, scale)
 
-    pairs = zip(ablation.interval_low.tolist(), ablation.interval_high.tolist(), strict=True)
+    rows = zip(ablation.interval_low.tolist(), ablation.interval_high.tolist(), strict=True)
     return {
         "one more head costs": [[numbers.points(float(v), scale) for v in row] for row in ablation.values],
-        "95 %": [[ends(a, b) for a, b in zip(low, high, strict=True)] for low, high in pairs],
+        "95 %": [list(map(ends, lows, highs)) for lows, highs in rows],
     }

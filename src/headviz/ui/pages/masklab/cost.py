@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
     from ....answers.answer import Changed
     from ....answers.comparison import Comparison, Delta
-    from ....evaluation.evaluator import Evaluator
     from ....evaluation.mask_evaluator import Growing
     from ....models.classifier import Classifier
     from ....tasks import Dataset
+
+Number = tuple[str, str, str, Literal["orange", "blue", "gray"]]  # title, value, line below it and its colour
 
 # ---- parts of the sentence
 
@@ -63,17 +64,17 @@ def one_class(measured: Growing, labels: Sequence[str]) -> str:
 
 def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:
     """What the head costs whose removal costs least; it was chosen among all, so its own interval is not enough."""
-    tried, scale, low = int(np.isfinite(table.values).sum()), table.subject.scale, float(-table.interval_high[best])
-    known = f"; {excluded(low, scale, margin)}"
+    tested, scale, low = int(np.isfinite(table.values).sum()), table.subject.scale, float(-table.interval_high[best])
+    certainty = f"; {excluded(low, scale, margin)}"
     if table.significant()[best]:
-        known = ""
+        certainty = ""
     elif low > 0:
-        known = f"; its own interval excludes a loss, but not with all {tried} tested at once"
+        certainty = f"; its own interval excludes a loss, but not with all {tested} tested at once"
     change = numbers.points(-float(table.values[best]), scale)
     same = int((table.values == table.values[best]).sum())
-    even = f" ({same} heads cost the same)" if same > 1 else ""
-    chosen = f" It is the best of {tried}: expect a little less on new examples." if tried > 1 else ""
-    return f"Next cheapest: **{name}**{even}, {change} points{known}.{chosen}"
+    ties = f" ({same} heads cost the same)" if same > 1 else ""
+    caution = f" It is the best of {tested}: expect a little less on new examples." if tested > 1 else ""
+    return f"Next cheapest: **{name}**{ties}, {change} points{certainty}.{caution}"
 
 
 # ---- what stands in a head's place
@@ -89,8 +90,9 @@ TITLES = {
 
 def choose_stand_in(classifies: bool) -> None:
     """The select box, before the model is loaded; a translation model has zero and the mean."""
-    now, known = stand_in(), ABLATIONS if classifies else (ZERO, MEAN)
-    options = [*known] if now.text in ABLATIONS else [*known, now.text]
+    chosen, options = stand_in().text, [*ABLATIONS] if classifies else [ZERO, MEAN]
+    if chosen not in ABLATIONS:
+        options.append(chosen)
     state.choose(
         "ablation",
         "What stands in a head's place",
@@ -110,11 +112,11 @@ def _title(text: str) -> str:
 
 def stand_in_sentence() -> str:
     """One sentence; empty for zero."""
-    now = stand_in()
-    if now.kind == ZERO:
+    choice = stand_in()
+    if choice.kind == ZERO:
         return ""
-    drawn = f"; shown is the first of {now.draws} draws" if now.kind == RESAMPLE else ""
-    return f" In the place of a head that is off stands {now.meaning} ({now.examples} training examples{drawn})."
+    draws = f"; shown is the first of {choice.draws} draws" if choice.kind == RESAMPLE else ""
+    return f" In the place of a head that is off stands {choice.meaning} ({choice.examples} training examples{draws})."
 
 
 def stand_ins(clf: Classifier, data: Dataset, measured: Growing) -> None:
@@ -123,21 +125,21 @@ def stand_ins(clf: Classifier, data: Dataset, measured: Growing) -> None:
         return
     if not st.toggle("Does it matter what stands there?", key="compare_stand_ins"):
         return
-    now = stand_in()
-    kinds = [k for k in clf.ablations if k in (ZERO, MEAN, BY_PLACE, RESAMPLE, now.kind)]
-    rows: dict[str, Growing] = {}
+    chosen = stand_in()
+    kinds = [kind for kind in clf.ablations if kind in (ZERO, MEAN, BY_PLACE, RESAMPLE, chosen.kind)]
+    results: dict[str, Growing] = {}
     for kind in kinds:
-        choice = StandIn(kind, now.examples)
-        one = measure.measured(clf, data, measured.mask, (choice, state.view()))
-        if one is None or not one.final:
+        choice = StandIn(kind, chosen.examples)
+        result = measure.measured(clf, data, measured.mask, (choice, state.view()))
+        if result is None or not result.final:
             return
-        rows[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = one
-    key = measure.key_of(clf, data, "stand-ins", measured.mask.hex, now.examples, *kinds)
-    sentence = jobs.need(key, "Comparing them", partial(dependence, rows, data))
+        results[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = result
+    key = key_of(clf, data, "stand-ins", measured.mask.hex, chosen.examples, *kinds)
+    sentence = jobs.need(key, "Comparing them", partial(dependence, results, data))
     if sentence is None:
         return
     show.finding(sentence)
-    deltas = [replace(one.comparison.primary, name=name) for name, one in rows.items()]
+    deltas = [replace(result.comparison.primary, name=name) for name, result in results.items()]
     caption = "The same mask with each thing in the heads' place."
     show.table(change_table("mask_stand_ins", "in the heads' place", deltas, caption))
     if CONSTANT in clf.ablations and CONSTANT not in kinds:
@@ -151,25 +153,25 @@ def dependence(
 
     Every two are compared on the same examples; Holm's correction is for the number of pairs.
     """
-    of = [one.comparison.primary for one in by_stand_in.values()]
-    scale, changes = of[0].scale, sorted(d.delta for d in of if d.delta == d.delta)
-    if len(changes) < len(of):
-        metric, without = metric_title(of[0].metric), len(of) - len(changes)
-        return f"The change of {metric} is not defined with {without} of these {len(of)}."
-    low, high = (numbers.points(v, scale) for v in (changes[0], changes[-1]))
+    deltas = [result.comparison.primary for result in by_stand_in.values()]
+    metric, scale = deltas[0].metric, deltas[0].scale
+    changes = sorted(d.delta for d in deltas if d.delta == d.delta)
+    if undefined := len(deltas) - len(changes):
+        return f"The change of {metric_title(metric)} is not defined with {undefined} of these {len(deltas)}."
+    low, high = numbers.points(changes[0], scale), numbers.points(changes[-1], scale)
     if scale * (changes[-1] - changes[0]) < 0.05:
         return f"The change is {low} points, whatever stands in the heads' place."
-    pairs, p = list(combinations(by_stand_in.items(), 2)), []
-    for (_, one), (_, other) in tracked(pairs, progress, cancel):
-        answers = data.answer.answers(one.gold, one.masked, data.label_names)
-        p.append(answers.deltas([other.masked], of[0].metric)[0].p_value)
-    likely = holm(p)
+    pairs, p_values = list(combinations(by_stand_in.items(), 2)), []
+    for (_, first), (_, second) in tracked(pairs, progress, cancel):
+        answers = data.answer.answers(first.gold, first.masked, data.label_names)
+        p_values.append(answers.deltas([second.masked], metric)[0].p_value)
+    corrected = holm(p_values)
     sentence = f"Between {low} and {high} points with these {len(by_stand_in)} in the heads' place"
-    surest = int(np.argmin(np.nan_to_num(likely, nan=1.0)))
-    if not likely[surest] < 1 - LEVEL:
+    smallest = int(np.argmin(np.nan_to_num(corrected, nan=1.0)))
+    if not corrected[smallest] < 1 - LEVEL:
         return f"{sentence}; no two of them differ significantly on the same examples (Holm)."
-    (first, _), (second, _) = pairs[surest]
-    return f"{sentence}: it matters which. Significant (Holm), most clearly: {first}; {second}."
+    names = "; ".join(name for name, _ in pairs[smallest])
+    return f"{sentence}: it matters which. Significant (Holm), most clearly: {names}."
 
 
 # ---- the cost
@@ -177,25 +179,24 @@ def dependence(
 
 def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """The primary metric before and after, the change in one sentence, and what removing the heads would save."""
-    best = measured.comparison.primary
+    primary = measured.comparison.primary
     mask = state.mask(clf.present)
     off = len(clf.under(mask).off) - len(clf.present.off)
-    change = f"{numbers.points(best.delta, best.scale)} points" if best.delta else "unchanged"
+    change = f"{numbers.points(primary.delta, primary.scale)} points" if primary.delta else "unchanged"
     if off and not measured.final:
         change = f"{change} so far"
-    share = 100 * off / max(1, len(clf.present.kept))
-    figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
-        (
-            metric_title(best.metric),
-            numbers.metric(best.masked, best.scale),
-            change,
-            show.tone(best.interval_low, best.interval_high),
-        ),
-        *(_second(measured) if best.metric == "matthews" else ()),
-        ("full model", numbers.metric(best.full, best.scale), measured.counted or f"n = {best.n:,}", "gray"),
-        *_constant(best, data),
-        ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
-    ]
+    count = measured.counted or f"n = {primary.n:,}"
+    figures = [_masked(metric_title(primary.metric), primary, change)]
+    if primary.metric == "matthews":  # undefined of constant answers, so accuracy stands next to it
+        accuracies = [d for d in measured.comparison.deltas if d.metric == "accuracy"]
+        figures += [_masked(d.metric, d, f"{numbers.points(d.delta, d.scale)} points") for d in accuracies]
+    figures.append(("full model", numbers.metric(primary.full, primary.scale), count, "gray"))
+    if primary.constant is not None:  # the level below which nothing has been learnt
+        constant = numbers.metric(primary.constant, primary.scale)
+        name = constant_name(primary.metric, data.answer)
+        figures.append((name, constant, metric_title(primary.metric), "gray"))
+    kept = len(clf.present.kept)
+    figures.append(("heads off", f"{off} of {kept}", f"{100 * off / max(1, kept):.0f} %", "gray"))
     with st.container(horizontal=True, gap="medium"):  # in one row on a phone, too
         for name, value, below, colour in figures:
             st.metric(plain(name), plain(value), plain(below), delta_color=colour, delta_arrow="off", width="content")
@@ -223,46 +224,26 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
 def _metrics(measured: Growing, drawn: bool) -> None:
     """Every metric before and after, with the interval and the p value of its change; else for the report alone."""
     changes = measured.comparison.deltas
-    made = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
+    table = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
     if drawn:
-        show.table(made)
+        show.table(table)
     else:
-        show.report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
+        show.report("table", (table.titles(REPORT), table.texts(REPORT)), table.caption)
 
 
-def _second(measured: Growing) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
-    """Accuracy next to a metric that is undefined of constant answers."""
-    return [
-        (
-            d.metric,
-            numbers.metric(d.masked, d.scale),
-            f"{numbers.points(d.delta, d.scale)} points",
-            show.tone(*_ends(d)),
-        )
-        for d in measured.comparison.deltas
-        if d.metric == "accuracy"
-    ]
-
-
-def _constant(d: Delta, data: Dataset) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
-    """What the best constant answer reaches: the level below which nothing has been learnt."""
-    if d.constant is None:
-        return []
-    return [(constant_name(d.metric, data.answer), numbers.metric(d.constant, d.scale), metric_title(d.metric), "gray")]
-
-
-def _ends(d: Delta) -> tuple[float, float]:
-    return d.interval_low, d.interval_high
+def _masked(name: str, d: Delta, change: str) -> Number:
+    """A metric under the mask, with its change."""
+    return name, numbers.metric(d.masked, d.scale), change, show.tone(d.interval_low, d.interval_high)
 
 
 def sentence(measured: Growing, off: str, margin: float, data: Dataset) -> str:
     """What the mask costs; first whether the answers are still answers. ``off`` names the heads that are off."""
-    first, compared = one_class(measured, data.label_names), measured.comparison
+    remark, compared = one_class(measured, data.label_names), measured.comparison
     if not off:
-        return f"{first}All heads are on. Switch some off: the change appears here."
+        return f"{remark}All heads are on. Switch some off: the change appears here."
     if not measured.final:
-        return first + sentences.so_far(compared.primary, off, len(measured.gold), measured.counted)
-    return first + sentences.mask_cost(compared.primary, compared.slices, off, data.slice_name or "slice", margin)
+        return remark + sentences.so_far(compared.primary, off, len(measured.gold), measured.counted)
+    return remark + sentences.mask_cost(compared.primary, compared.slices, off, data.slice_name or "slice", margin)
 
 
 def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
@@ -302,15 +283,17 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
             "What if one more head goes?",
             key="ask_what_if",
             icon=":material/lightbulb:",
-            on_click=_ask,
-            args=(key,),
+            on_click=st.session_state.update,
+            kwargs={"what_if": key},
             help="Switches off each remaining head in turn, on top of this mask",
         )
         return
     table = jobs.need(
         key,
         "Trying every head",
-        lambda p, c: _ablate(loaders.evaluator(clf, data, place, cancel=c), measured.mask, p, c),
+        lambda p, c: headviz.ablate(
+            loaders.evaluator(clf, data, place, cancel=c), base=measured.mask, progress=p, cancel=c
+        ),
         rank=1,
     )
     if table is None:
@@ -321,8 +304,7 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
         metric = metric_title(table.subject.metric)
-        undefined = f"{metric} has no value for these answers, so what one more head costs has none."
-        st.caption(plain(undefined))
+        st.caption(plain(f"{metric} has no value for these answers, so what one more head costs has none."))
         return
     best, rows = min(ranked)[1], loaders.rows_of(clf)
     name = head_name(best, rows)
@@ -358,16 +340,8 @@ def _hint(hint: str, label: str, key: str, clf: Classifier, heads: Sequence[Head
         st.button(plain(label), key=key, on_click=_take, args=(clf, heads))
 
 
-def _ask(key: tuple[object, ...]) -> None:
-    st.session_state["what_if"] = key
-
-
 def _take(clf: Classifier, heads: Sequence[HeadId]) -> None:
     state.set_mask(state.mask(clf.present).without(heads))
-
-
-def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Ablation:
-    return headviz.ablate(evaluator, base=mask, progress=progress, cancel=cancel)
 
 
 def details(clf: Classifier, data: Dataset, measured: Growing) -> None:
@@ -408,11 +382,10 @@ def _changed(changed: Changed, mask: HeadMask) -> None:
 def recipe(view: View, clf: Classifier) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
-    stand_in = measure.stand_in() if mask.off else StandIn()
-    drawn, stand_in_keywords, asked = recipes.stand_in(view, stand_in)
-    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **stand_in_keywords)
-    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *drawn)
-    options = (*recipes.model_options(view), *recipes.data_options(view), *recipes.mask_options(mask), *asked)
+    reference, keywords, options = recipes.stand_in(view, stand_in() if mask.off else StandIn())
+    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **keywords)
+    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *reference)
+    options = (*recipes.model_options(view), *recipes.data_options(view), *recipes.mask_options(mask), *options)
     return "\n".join((*lines, f"print({evaluated}.metrics)")), command("evaluate", options)
 
 
@@ -423,42 +396,33 @@ ALL_ON = "all heads on"
 
 def two_masks(clf: Classifier, data: Dataset) -> None:
     """Two menus of masks (the current one, saved ones, all heads on) and what the answers differ in."""
-    size = clf.num_layers, clf.num_heads
-    named = {
+    masks = {
         f"current mask ({len(state.mask(clf.present).off)} off)": state.mask(clf.present),
-        **{name: one for name, (one, _) in state.saved_masks(clf.present).items()},
-        ALL_ON: HeadMask.full(*size),
+        **{name: mask for name, (mask, _) in state.saved_masks(clf.present).items()},
+        ALL_ON: HeadMask.full(clf.num_layers, clf.num_heads),
     }
     with st.expander("Two masks side by side", icon=":material/compare:", key="two_masks", on_change="rerun") as box:
         if not box.open:
             return
-        if len(named) < 3:
+        if len(masks) < 3:
             st.caption("Save a mask under *Saved masks*: it can then be compared with the current one.")
         left, right = st.columns(2)
-        names = list(named)
+        names = list(masks)
         a = left.selectbox("A", names, 0, key="mask_a")  # a list shows texts as they stand
         b = right.selectbox("B", names, 1, key="mask_b")
-        first, second = (clf.under(named[n]) for n in (a, b))
+        first, second = clf.under(masks[a]), clf.under(masks[b])
         if first == second:
             st.caption("A and B switch off the same heads.")
             return
         place = measure.place()
         key = key_of(clf, data, "two masks", first.hex, second.hex, place[0])
-        result = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second, place))
+        result = jobs.need(
+            key,
+            "Evaluating both",
+            lambda p, c: loaders.evaluator(clf, data, place, cancel=c).compare(second, first, progress=p, cancel=c),
+        )
         if result is not None:
             _show_two(result, a, b)
-
-
-def _compare(
-    clf: Classifier,
-    data: Dataset,
-    first: HeadMask,
-    second: HeadMask,
-    place: tuple[StandIn, View],
-    progress: jobs.Progress,
-    cancel: jobs.Cancel,
-) -> Comparison:
-    return loaders.evaluator(clf, data, place, cancel=cancel).compare(second, first, progress=progress, cancel=cancel)
 
 
 def _show_two(comparison: Comparison, a: str, b: str) -> None:
