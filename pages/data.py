@@ -13,7 +13,7 @@ from headviz.ui.pages.data import (
     lengths,
     misfit,
     model_form,
-    named,
+    named_classes,
     picker,
     recipe,
     upload_form,
@@ -35,7 +35,7 @@ with left:
         loaded = loaders.model(view)
         card(loaded)
         clf = loaded  # one without heads has no card, and nothing below is about it
-        named(view)
+        named_classes(view)
         job_of(view, loaded)
     except UserError as wrong:
         refused(wrong)

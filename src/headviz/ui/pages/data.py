@@ -117,7 +117,7 @@ def _name_classes(outputs: Sequence[str], names: Sequence[str]) -> None:
     )
 
 
-def named(view: View) -> None:
+def named_classes(view: View) -> None:
     """That the names of the classes are the user's, and the way back."""
     if view.classes:
         st.caption(plain(f"You named the outputs: {', '.join(view.class_names or ())}."))

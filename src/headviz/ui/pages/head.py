@@ -315,11 +315,11 @@ def pick(present: HeadMask) -> HeadId:
 def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> None:
     """A small grid to choose the head, and buttons with keys to step through all heads."""
     kept = present.kept
-    at = kept.index(chosen) if chosen in kept else 0
+    place = kept.index(chosen) if chosen in kept else 0
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"### {plain(str(chosen))}", width="content")
         for label, step, letter in (("Previous", -1, "k"), ("Next", 1, "j")):
-            other = kept[(at + step) % len(kept)]
+            other = kept[(place + step) % len(kept)]
             st.button(plain(label), key=f"head_{letter}", on_click=state.select, args=(other,), shortcut=letter)
     show.head_grid(
         "head_choice",
@@ -341,8 +341,8 @@ def controls(clf: Classifier, shown: Text) -> None:
         targets = clf.answer.targets(clf.labels, shown.label is not None)
         state.choose("target", plain(f"{clf.answer.named[0].capitalize()} explained"), targets, width=170)
         if words := clf.answer.words(shown.text):
-            named = {-1: "all words", **{i: f"{i}: {word}" for i, word in enumerate(words)}}
-            state.choose("word", "Word explained", list(named), width=170, format_func=named.__getitem__)
+            names = {-1: "all words", **{i: f"{i}: {word}" for i, word in enumerate(words)}}
+            state.choose("word", "Word explained", list(names), width=170, format_func=names.__getitem__)
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
             state.number("steps", "Integration steps (0 = default)")
@@ -459,7 +459,7 @@ def _caption(name: str, chosen: HeadId, maps: Maps, some_hidden: bool) -> str:
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
     """The maps from the library and from the command line."""
     mask = state.mask(clf.present)
-    changed: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         name: value
         for name, value, default in (
             ("steps", view.steps, 0),
@@ -469,26 +469,26 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
         )
         if value != default
     }
-    words = changed | ({"label": shown.label} if view.target == "gold" else {})
+    if view.target == "gold":
+        keywords["label"] = shown.label
     filled, stand_in = recipes.model_filled(view, measure.stand_in_of_model(mask))
-    lines = [recipes.HEADVIZ, recipes.load(view), *filled]
-    if mask.off:
-        lines.append(recipes.mask_of(mask))
-        words["mask"] = Code("mask")
-    texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
-    place = f"[{chosen.layer}, {chosen.head}]"
-    lines.append(f"maps = {call('headviz.conductance', Code('clf'), *texts, **words)}")
-    lines.append(f"maps.attention{place}, maps.attribution{place}")
     options = (
         *recipes.model_options(view),
         ("text", shown.text),
         ("text-pair", shown.pair),
-        *changed.items(),
-        ("label", shown.label if view.target == "gold" else None),
+        *keywords.items(),
         *recipes.mask_options(mask),
         *stand_in,
         ("out", "maps.npz"),
     )
+    lines = [recipes.HEADVIZ, recipes.load(view), *filled]
+    if mask.off:
+        lines.append(recipes.mask_of(mask))
+        keywords["mask"] = Code("mask")
+    texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
+    place = f"[{chosen.layer}, {chosen.head}]"
+    lines.append(f"maps = {call('headviz.conductance', Code('clf'), *texts, **keywords)}")
+    lines.append(f"maps.attention{place}, maps.attribution{place}")
     return "\n".join(lines), command("conductance", options)
 
 

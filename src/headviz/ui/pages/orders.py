@@ -70,8 +70,8 @@ def costs(scores: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str
         holder = f"{name} has the highest" if same == 1 else f"{same} share the highest"
         sentence += f"; {holder}, {cost}"
     few = scores.samples < ENOUGH
-    more = "More examples (Options) can tell smaller costs from 0." if few else "One head off (Analyses) takes all."
-    return f"{sentence}. {more} {hint}".rstrip()
+    advice = "More examples (Options) can tell smaller costs from 0." if few else "One head off (Analyses) takes all."
+    return f"{sentence}. {advice} {hint}".rstrip()
 
 
 def amount(scores: HeadScores, value: float) -> str:

@@ -248,7 +248,7 @@ def _many_answers(
     tables: list[np.ndarray] = []
     complaints: dict[int, str] = {}
     pairs, numbers = list(lines.values()), list(lines)
-    for at, column in enumerate(columns):
+    for done, column in enumerate(columns):
         values: list[np.ndarray | None] = [None] * len(lines)
         for i in range(0, len(lines), 32):
             stop_if(cancel)
@@ -261,7 +261,7 @@ def _many_answers(
                         values[k] = _many_answer(column, [pairs[k]], paired)[0]
                     except UserError as error:
                         complaints.setdefault(k, f"Line {numbers[k]}: {on_page(error)}")
-            progress(at * len(lines) + part.stop, len(columns) * len(lines))
+            progress(done * len(lines) + part.stop, len(columns) * len(lines))
         tables.append(stacked(values, len(column.clf.labels)))
     remarks = texts.remarks_on_many(columns[0].clf, lines, paired)
     return Answers(tables, tuple(complaints[k] for k in sorted(complaints)), tuple(remarks))
@@ -335,9 +335,9 @@ def read_sheet(content: bytes) -> list[list[str]]:
                 cells: dict[int, str] = {}
                 for cell in row.iter(f"{name}c"):
                     letters = "".join(c for c in cell.get("r", "") if c.isalpha())
-                    at = sum((ord(c) - 64) * 26**i for i, c in enumerate(reversed(letters))) - 1
+                    column = sum((ord(c) - 64) * 26**i for i, c in enumerate(reversed(letters))) - 1
                     text = "".join(t.text or "" for t in (*cell.iter(f"{name}v"), *cell.iter(f"{name}t")))
-                    cells[at if letters else len(cells)] = shared[int(text)] if cell.get("t") == "s" else text
+                    cells[column if letters else len(cells)] = shared[int(text)] if cell.get("t") == "s" else text
                 rows.append([cells.get(i, "") for i in range(min(max(cells, default=-1) + 1, 64))])
             return rows
     except (zipfile.BadZipFile, ElementTree.ParseError, ValueError, IndexError, KeyError) as error:
@@ -398,22 +398,24 @@ def many_rows(
     sizes: list[float] = []
     for i, (number, (a, b)) in enumerate(lines.items()):
         texts = [number, a, *([b] if paired else [])]
-        if logits[0].shape[-1] == 1:
-            numbers = [float(f[i, 0]) for f in logits]
-            rows.append([*texts, *numbers, numbers[-1] - numbers[0]])
-            sizes.append(abs(numbers[-1] - numbers[0]))
-            continue
-        of_text = [f[i] for f in logits]
-        if any(np.isnan(p).all() for p in of_text):
-            rows.append([*texts, *("–" for _ in of_text), "not answered"])
-            sizes.append(0.0)
-            continue
-        by_column = [shares(p, labels) for p in of_text]
-        cells = [", ".join(f"{name} {share:.2f}" for name, share in named) for named in by_column]
-        if decides:
-            unsure = [no_longer_knows(of_text[0].tolist(), p.tolist()) for p in of_text]
-            by_column = [[("not sure", 0.0)] if lost else named for lost, named in zip(unsure, by_column, strict=True)]
-        change, size = change_of_text(by_column)
+        values = [table[i] for table in logits]
+        cells: list[Any]
+        change: Any
+        if values[0].shape[-1] == 1:
+            cells = [float(value[0]) for value in values]
+            change = cells[-1] - cells[0]
+            size = abs(change)
+        elif any(np.isnan(p).all() for p in values):
+            cells, change, size = ["–"] * len(values), "not answered", 0.0
+        else:
+            by_column = [shares(p, labels) for p in values]
+            cells = [", ".join(f"{name} {share:.2f}" for name, share in named) for named in by_column]
+            if decides:
+                by_column = [
+                    [("not sure", 0.0)] if no_longer_knows(values[0].tolist(), p.tolist()) else named
+                    for p, named in zip(values, by_column, strict=True)
+                ]
+            change, size = change_of_text(by_column)
         rows.append([*texts, *cells, change])
         sizes.append(size)
     if len(columns) == 1:  # nothing to compare with
@@ -448,8 +450,8 @@ def one_text(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colu
     if not shown.own and (mismatch := loaders.mismatch(clf, data)):
         st.info(plain(f"The example's label does not apply to this model. {mismatch}"))
     view, off = state.view(), state.mask(clf.present).off
-    usual = not view.first and not view.other
-    if not usual and len(columns) > 1 and clf.answer.decides:  # one column is left where a side was refused
+    sides_chosen = bool(view.first or view.other)
+    if sides_chosen and len(columns) > 1 and clf.answer.decides:  # one column is left where a side was refused
         change = from_to(clf.labels, values[0].tolist(), values[1].tolist())
         show.finding(f"{columns[0].name} → {columns[1].name}: {change}.")
     elif off and clf.answer.decides:
@@ -457,7 +459,7 @@ def one_text(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colu
         show.finding(answer_change(clf.labels, names, values[0].tolist(), values[1].tolist()))
     show_answers(clf, data, shown, columns, values)
     reordered(data, shown, columns)
-    if usual and off:
+    if off and not sides_chosen:
         which_head(clf, loaders.deciding(clf, data), shown, values)
     elif len(columns) == 1:
         offer_mask(clf.present, shown.slice)
@@ -549,8 +551,8 @@ MOST_PASSAGES = 100  # of one query, in the table
 
 def reordered(data: Dataset, shown: Text, columns: Sequence[Column]) -> None:
     """The passages of the query in the order of the full model, with their place in every column."""
-    at = min(state.view().example, len(data) - 1)
-    members = np.flatnonzero(data.units == data.units[at])
+    example = min(state.view().example, len(data) - 1)
+    members = np.flatnonzero(data.units == data.units[example])
     if len(members) < 2 or data.pairs is None:
         return
     passages = {data.pairs[i]: data[int(i)].label for i in members[:MOST_PASSAGES]}

@@ -28,7 +28,7 @@ MOVED = 0.05  # change of a probability from which the page asks which head make
 def which_head(clf: Classifier, answer: Answer, shown: Text, logits: Sequence[np.ndarray]) -> None:
     """'Which head did it?' for the current mask."""
     mask = state.mask(clf.present)
-    if not answer.flips or not mask.off:
+    if not answer.flips:
         return
     full, masked = logits[:2]
     flipped = dict(answer.shares(full, clf.labels)).keys() != dict(answer.shares(masked, clf.labels)).keys()
@@ -174,9 +174,9 @@ def largest_change(head: HeadId, tokens: Sequence[str], before: np.ndarray, afte
     full, masked = float(before[query, key]), float(after[query, key])
     if abs(masked - full) < 0.005:
         return f"{head} looks where it looks without the mask."
-    more = "more" if masked > full else "less"
+    change = "more" if masked > full else "less"
     return (
-        f"{head}: {_token_name(tokens, query)} looks {more} at {_token_name(tokens, key)} than without the mask, "
+        f"{head}: {_token_name(tokens, query)} looks {change} at {_token_name(tokens, key)} than without the mask, "
         f"{masked:.2f} instead of {full:.2f}."
     )
 

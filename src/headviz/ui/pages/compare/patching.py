@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,12 +47,12 @@ DRAWN = 12  # minimal pairs of an ability
 
 @dataclass(frozen=True)
 class Pair:
-    """What is patched into what: ``other``'s outputs into ``one``, with an alignment if the user has edited it."""
+    """What is patched into what: the donor's outputs into the text, with an alignment if the user has edited it."""
 
-    one: Any
-    other: Any
-    memory: tuple[Any, ...]  # what the results depend on
-    edited: dict[int, int] | None
+    text: Any
+    donor: Any
+    key: tuple[Any, ...]  # what the results depend on
+    alignment: dict[int, int] | None
 
 
 def path_section(clf: Classifier, pair: Pair, shown: Text) -> None:
@@ -66,34 +66,36 @@ def path_section(clf: Classifier, pair: Pair, shown: Text) -> None:
         many = f"; over {len(drawn)} minimal pairs {len(drawn)} times as many" if drawn else ""
         st.caption(f"By which way do they carry it? Up to {count:,} texts go through the model{many}.")
         with st.container(horizontal=True):
-            ask = partial(_ask_paths, pair.memory)
+            ask = partial(_ask_paths, pair.key)
             st.button("Follow the paths", key="paths", icon=":material/route:", on_click=ask, args=(False,))
             if drawn:
                 name = f"… over {len(drawn)} pairs of {shown.slice}"
                 st.button(plain(name), key="paths_many", on_click=ask, args=(True,))
-    following, many_pairs = paths_asked(pair.memory)
+    following, many_pairs = paths_asked(pair.key)
     if not following:
         return
-    pairs = drawn if many_pairs else [(pair.one, pair.other)]
-    edited = None if many_pairs else pair.edited
-    alignment = None if edited is None else tuple(sorted(edited.items()))
+    pairs = drawn if many_pairs else [(pair.text, pair.donor)]
+    alignment = None if many_pairs else pair.alignment
+    aligned = None if alignment is None else tuple(sorted(alignment.items()))
     result = jobs.need(
-        ((pair.memory, "paths"), many_pairs, str(clf.dtype), alignment),
+        ((pair.key, "paths"), many_pairs, str(clf.dtype), aligned),
         "Following the paths",
-        lambda p, c: headviz.paths(clf, pairs, positions=positions, alignment=edited, mask=mask, progress=p, cancel=c),
+        lambda p, c: headviz.paths(
+            clf, pairs, positions=positions, alignment=alignment, mask=mask, progress=p, cancel=c
+        ),
     )
     if result is not None:
         _draw_paths(clf, result)
 
 
-def paths_asked(memory: Hashable) -> tuple[bool, bool]:
+def paths_asked(pair_key: Hashable) -> tuple[bool, bool]:
     """Whether the paths of these texts are shown, and whether over many pairs."""
-    asked, many = st.session_state.get("paths_asked", (None, False))
-    return asked == memory, many
+    key, many = st.session_state.get("paths_asked", (None, False))
+    return key == pair_key, many
 
 
-def _ask_paths(memory: Hashable, many: bool) -> None:
-    st.session_state["paths_asked"] = (memory, many)
+def _ask_paths(pair_key: Hashable, many: bool) -> None:
+    st.session_state["paths_asked"] = (pair_key, many)
 
 
 def drawn_pairs(phenomenon: str) -> list[tuple[Any, Any]]:
@@ -153,12 +155,12 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
     pair = pair_of(clf, shown)
     assert pair is not None  # there is a donor
     mask, positions = state.mask(clf.present), state.view().positions
-    alignment = None if pair.edited is None else tuple(sorted(pair.edited.items()))
+    aligned = None if pair.alignment is None else tuple(sorted(pair.alignment.items()))
     result = jobs.need(
-        (*pair.memory, str(clf.dtype), alignment),
+        (*pair.key, str(clf.dtype), aligned),
         "Patching every head",
         lambda p, c: headviz.patch(
-            clf, pair.one, pair.other, positions=positions, alignment=pair.edited, mask=mask, progress=p, cancel=c
+            clf, pair.text, pair.donor, positions=positions, alignment=pair.alignment, mask=mask, progress=p, cancel=c
         ),
     )
     if result is None:
@@ -168,19 +170,19 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
     with left:
         _grid(clf, result)
     with right:
-        _aligned(result, pair.memory)
+        _alignment(result, pair.key)
     path_section(clf, pair, shown)
 
 
 def pair_of(clf: Classifier, shown: Text) -> Pair | None:
     """The texts of the fields as they are now; None without a donor."""
-    one, other = (shown.text if shown.pair is None else (shown.text, shown.pair)), _donor(shown)
-    if other is None:
+    text, donor = (shown.text if shown.pair is None else (shown.text, shown.pair)), _donor(shown)
+    if donor is None:
         return None
     if st.session_state.get("patch_turned"):
-        one, other = other, one
-    memory = (*loaders.identity(clf), "patch", one, other, state.mask(clf.present).hex, state.view().positions)
-    return Pair(one, other, memory, st.session_state.get("patch_alignment_of", {}).get(memory))
+        text, donor = donor, text
+    key = (*loaders.identity(clf), "patch", text, donor, state.mask(clf.present).hex, state.view().positions)
+    return Pair(text, donor, key, st.session_state.get("patch_alignment_of", {}).get(key))
 
 
 def _fields(shown: Text, demo: bool) -> None:
@@ -190,8 +192,8 @@ def _fields(shown: Text, demo: bool) -> None:
         st.button(
             "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw_pair, args=(shown,)
         )
-        if own := st.session_state.get(_REPLACED):
-            st.button("My texts again", key="my_texts", icon=":material/undo:", on_click=_put_back, args=(own,))
+        if texts := st.session_state.get(_REPLACED):
+            st.button("My texts again", key="my_texts", icon=":material/undo:", on_click=_put_back, args=(texts,))
     boxes = st.columns(1 if shown.pair is None else 2)
     with boxes[0]:
         state.text("donor", "Donor", max_chars=LONGEST_TEXT, placeholder=shown.text)
@@ -227,8 +229,8 @@ def _draw_pair(shown: Text) -> None:
     number = st.session_state["pairs_drawn"] = st.session_state.get("pairs_drawn", 0) + 1
     names = list(PHENOMENA)
     name = shown.slice if shown.slice in names else names[number % len(names)]
-    ((one, other),) = minimal_pairs(name, 1, seed=number)
-    texts = {"a": one.premise, "b": one.hypothesis, "donor": other.premise, "donor_pair": other.hypothesis}
+    ((text, donor),) = minimal_pairs(name, 1, seed=number)
+    texts = {"a": text.premise, "b": text.hypothesis, "donor": donor.premise, "donor_pair": donor.hypothesis}
     st.session_state["pair_drawn"] = texts
     state.update(**texts)
 
@@ -249,19 +251,25 @@ def sentence(patching: Patching) -> str:
     return f"{moves}; {len(patching.positions)} of {len(patching.tokens)} tokens {takes} the donor's values."
 
 
-def _grid(clf: Classifier, patching: Patching) -> None:
-    scale = scale_for([*map(float, patching.effect.ravel()), LITTLE, -LITTLE], signed=True)  # a tiny effect looks tiny
-    tips = [["–" if v != v else percent(v) for v in row] for row in patching.effect]
+def _effects(key: str, clf: Classifier, effects: np.ndarray, tips: list[list[str]], look: Look, **more: Any) -> None:
+    """A grid of effects, where a head is chosen. ``more`` goes to ``show.head_grid``."""
     show.head_grid(
-        "patch_grid",
+        key,
         clf.present,
-        patching.effect,
+        effects,
         mask=state.mask(clf.present),
         selected=state.head(clf.present),
         on_select=state.select,
         tips={"of the way": tips},
-        look=Look(name="effect", scale=scale, numbers=state.view().numbers, digits=2, file="headviz-patching"),
+        look=replace(look, numbers=state.view().numbers, digits=2),
+        **more,
     )
+
+
+def _grid(clf: Classifier, patching: Patching) -> None:
+    scale = scale_for([*map(float, patching.effect.ravel()), LITTLE, -LITTLE], signed=True)  # a tiny effect looks tiny
+    tips = [list(map(percent, row)) for row in patching.effect]
+    _effects("patch_grid", clf, patching.effect, tips, Look("effect", scale=scale, file="headviz-patching"))
     show.note(
         f"0 = the answer stays the text's, 1 = it is the donor's; below 0 it moves away. "
         f"Measured: {patching.measured}.",
@@ -271,25 +279,21 @@ def _grid(clf: Classifier, patching: Patching) -> None:
     )
 
 
-def _aligned(patching: Patching, memory: tuple[Any, ...]) -> None:
+def _alignment(patching: Patching, pair_key: tuple[Any, ...]) -> None:
     """Which token of the donor stood for which; editable."""
     st.caption("Which token of the donor stands for which. Change a number to align them otherwise.")
-    rows = [
-        [
-            i,
-            token,
-            None if j is None else int(j),
-            "–" if j is None else patching.donor_tokens[j],
-            i in patching.positions,
-        ]
-        for i, (token, j) in enumerate(zip(patching.tokens, patching.alignment, strict=True))
-    ]
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
-    frame = DataFrame(rows, columns=["token", "text", "donor's token", "donor", "patched"])
-    frame["donor's token"] = frame["donor's token"].astype("Int64")
+    rows = range(len(patching.tokens))
+    columns = {
+        "token": rows,
+        "text": patching.tokens,
+        "donor's token": Series(patching.alignment, dtype="Int64"),
+        "donor": ["–" if j is None else patching.donor_tokens[j] for j in patching.alignment],
+        "patched": [i in patching.positions for i in rows],
+    }
     edited = st.data_editor(
-        frame,
+        DataFrame(columns),
         hide_index=True,
         key="patch_alignment",
         height=360,
@@ -302,7 +306,7 @@ def _aligned(patching: Patching, memory: tuple[Any, ...]) -> None:
     )
     alignment = alignment_of(edited["donor's token"].tolist())
     if alignment != alignment_of(patching.alignment):
-        st.session_state["patch_alignment_of"] = {memory: alignment}
+        st.session_state["patch_alignment_of"] = {pair_key: alignment}
         st.rerun()
 
 
@@ -393,18 +397,15 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
     ]
     left, right = st.columns([5, 4], gap="large")
     with left:
-        show.head_grid(
+        _effects(
             "pairs_grid",
-            clf.present,
+            clf,
             patching.mean,
-            mask=state.mask(clf.present),
-            selected=state.head(clf.present),
-            on_select=state.select,
-            tips={"of the way": tips},
+            tips,
+            Look("mean effect", file="headviz-patching-pairs"),
             marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(patching.q_value < 0.05)],
             mark_name="q < .05",
             grey=undecided(patching.interval_low, patching.interval_high),
-            look=Look(name="mean effect", numbers=state.view().numbers, digits=2, file="headviz-patching-pairs"),
         )
         show.note(
             "Mean over the pairs: 0 = the answer stays the text's, 1 = it is the donor's.",
@@ -430,14 +431,14 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
 
 def recipe(view: View, clf: Classifier, shown: Text, pair: Pair) -> tuple[str, str]:
     """Patching heads, or the paths between them once these have been asked for."""
-    following, many = paths_asked(pair.memory)
+    following, many = paths_asked(pair.key)
     many_pairs = following and many
     keywords: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
     options = dict(keywords)
-    if pair.edited is not None and not many_pairs:
-        keywords["alignment"] = pair.edited
-        options["alignment"] = ",".join(f"{i}:{j}" for i, j in pair.edited.items())
-    lines = [f"text = {pair.one!r}", f"donor = {pair.other!r}"]
+    if pair.alignment is not None and not many_pairs:
+        keywords["alignment"] = pair.alignment
+        options["alignment"] = ",".join(f"{i}:{j}" for i, j in pair.alignment.items())
+    lines = [f"text = {pair.text!r}", f"donor = {pair.donor!r}"]
     if many_pairs:
         texts = "((a.premise, a.hypothesis), (b.premise, b.hypothesis))"
         lines = [f"pairs = [{texts} for a, b in headviz.minimal_pairs({shown.slice!r}, {DRAWN})]"]
@@ -447,7 +448,7 @@ def recipe(view: View, clf: Classifier, shown: Text, pair: Pair) -> tuple[str, s
     else:
         code = call("headviz.patch", CLF, Code("text"), Code("donor"), **keywords, mask=MASK)
     lines += [f"result = {code}", PRINTED]
-    all_options = (*text_options("text", pair.one), *text_options("donor", pair.other), *options.items())
+    all_options = (*text_options("text", pair.text), *text_options("donor", pair.donor), *options.items())
     python, line = recipe_of(view, clf, lines, "patch --paths" if following else "patch", all_options)
     return python, "" if many_pairs else line
 

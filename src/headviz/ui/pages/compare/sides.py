@@ -114,8 +114,8 @@ def columns(clf: Classifier, view: View) -> list[Column]:
     """The columns of this view."""
     if not view.first and not view.other:
         return answers.columns(clf)
-    usual = MASK if state.mask(clf.present).off else ALL
-    return answers.distinct([side(clf, view, view.first or ALL), side(clf, view, view.other or usual)])
+    default = MASK if state.mask(clf.present).off else ALL
+    return answers.distinct([side(clf, view, view.first or ALL), side(clf, view, view.other or default)])
 
 
 def side(clf: Classifier, view: View, text: str) -> Column:

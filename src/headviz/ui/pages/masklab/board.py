@@ -31,7 +31,7 @@ HOW = (
 )
 
 
-def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Sequence[str] = ()) -> None:
+def toolbar(present: HeadMask, ordering: HeadScores | None, scores: Sequence[str]) -> None:
     """Invert, and the menus that set many heads at once."""
     mask, view = state.mask(present), state.view()
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
@@ -55,14 +55,14 @@ def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Seque
         )
         if scores:
             implied = replace(view, beside="").order  # where the user has chosen none
-            usual = implied
+            default = implied
             if ordering is not None and not view.beside and ordering.score != implied:
-                usual = f"{ordering.score} until {implied} is measured"
+                default = f"{ordering.score} until {implied} is measured"
             state.choose(
                 "beside",
                 "Score",
                 ["", *(s for s in scores if s == view.beside or s != implied)],
-                format_func=lambda s: f"by {s or usual}",
+                format_func=lambda s: f"by {s or default}",
                 label_visibility="collapsed",
                 width=230,
                 help="Colours the grid; Select heads switches off the lowest heads by it",
@@ -168,10 +168,7 @@ def _read(present: HeadMask) -> None:
 
 
 def grid(
-    present: HeadMask,
-    scores: HeadScores | None = None,
-    rows: Sequence[str] | None = None,
-    following: Ablation | None = None,
+    present: HeadMask, scores: HeadScores | None, rows: Sequence[str] | None, following: Ablation | None = None
 ) -> None:
     """The grid to switch heads off and on, coloured by the chosen score if there is a table of it.
 

@@ -32,7 +32,7 @@ from ...shell.view import View
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
     from ....answers.answer import Changed
-    from ....answers.comparison import Comparison, Delta
+    from ....answers.comparison import Delta
     from ....evaluation.mask_evaluator import Growing
     from ....models.classifier import Classifier
     from ....tasks import Dataset
@@ -315,9 +315,9 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
             f"No head is shown to hurt: of {len(ranked)} switched off one by one, none is a clear gain (q < 0.05)."
         )
         return
-    named = ", ".join(head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
+    names = ", ".join(head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
     _hint(
-        f"Heads that hurt (q < 0.05): **{named}**.",
+        f"Heads that hurt (q < 0.05): **{names}**.",
         "Switch it off" if len(hurts) == 1 else f"Switch all {len(hurts)} off",
         "take_harmful",
         clf,
@@ -337,11 +337,7 @@ def following(present: HeadMask) -> Ablation | None:
 def _hint(hint: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(hint, width="content")
-        st.button(plain(label), key=key, on_click=_take, args=(clf, heads))
-
-
-def _take(clf: Classifier, heads: Sequence[HeadId]) -> None:
-    state.set_mask(state.mask(clf.present).without(heads))
+        st.button(plain(label), key=key, on_click=lambda: state.set_mask(state.mask(clf.present).without(heads)))
 
 
 def details(clf: Classifier, data: Dataset, measured: Growing) -> None:
@@ -421,12 +417,9 @@ def two_masks(clf: Classifier, data: Dataset) -> None:
             "Evaluating both",
             lambda p, c: loaders.evaluator(clf, data, place, cancel=c).compare(second, first, progress=p, cancel=c),
         )
-        if result is not None:
-            _show_two(result, a, b)
-
-
-def _show_two(comparison: Comparison, a: str, b: str) -> None:
-    show.finding(sentences.two_masks(comparison.primary, a, b) + stand_in_sentence())
-    changes = [replace(comparison.primary, name="all"), *comparison.slices]
-    caption = f"{metric_title(comparison.primary.metric)} under both masks on the same examples, paired."
-    show.table(change_table("two_masks_table", "examples", changes, caption, ("A", "B", "B − A")))
+        if result is None:
+            return
+        show.finding(sentences.two_masks(result.primary, a, b) + stand_in_sentence())
+        changes = [replace(result.primary, name="all"), *result.slices]
+        caption = f"{metric_title(result.primary.metric)} under both masks on the same examples, paired."
+        show.table(change_table("two_masks_table", "examples", changes, caption, ("A", "B", "B − A")))
