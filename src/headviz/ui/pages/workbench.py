@@ -110,16 +110,12 @@ def _more(view: View, shape: Shape) -> None:
 def _clicks(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[HeadId] | None]:
     """What a click on each head would do to the answer, as a line of the tooltips, and the heads that would turn it;
     None while the model loads or the answer is no class."""
-    if loaders.loaded(view) is None:
-        return {}, None
-    clf: Any = measure.filled(loaders.model(view))
+    clf: Any = None if loaders.loaded(view) is None else measure.filled(loaders.model(view))
     shown = texts.current(view, data)
-    if clf is None:
+    after_click = None if clf is None else pair.what_if(clf, shown)
+    if after_click is None:
         return {}, None
-    answers = pair.what_if(clf, shown)
-    if answers is None:
-        return {}, None
-    return {"a click": pair.tips(clf, shown, answers)}, pair.turning(clf, shown, answers)
+    return {"a click": pair.tips(clf, shown, after_click)}, pair.turning(clf, shown, after_click)
 
 
 NAMED = 6  # heads that a sentence names
@@ -194,9 +190,7 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
     mask, place = state.mask(clf.present), measure.place()
     mismatch = loaders.mismatch(clf, data)
     measured = None if mismatch else measure.request(clf, data, mask, place)
-    last = measured or (None if mismatch else measure.last(clf, data, None))
-    if measured is not None:
-        measure.last(clf, data, measured)
+    last = None if mismatch else measure.last(clf, data, measured)
     refusal = pair.refusal(clf, shown)
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")

@@ -216,19 +216,13 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     if measured.cut_off:
         st.caption(plain(f"{measured.cut_off[0].upper()}{measured.cut_off[1:]}."))
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
-        _metrics(measured, bool(box.open))
+        deltas = measured.comparison.deltas
+        table = change_table("mask_metrics", "metric", deltas, "Change of every metric on the same examples.")
         if box.open:
+            show.table(table)
             show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired")
-
-
-def _metrics(measured: Growing, drawn: bool) -> None:
-    """Every metric before and after, with the interval and the p value of its change; else for the report alone."""
-    changes = measured.comparison.deltas
-    table = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
-    if drawn:
-        show.table(table)
-    else:
-        show.report("table", (table.titles(REPORT), table.texts(REPORT)), table.caption)
+        else:  # it is in the report all the same
+            show.report("table", (table.titles(REPORT), table.texts(REPORT)), table.caption)
 
 
 def _masked(name: str, d: Delta, change: str) -> Number:
