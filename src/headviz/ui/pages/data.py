@@ -87,9 +87,8 @@ def local_models() -> list[str]:
 
 
 def misfit(view: View, clf: Model, data: Dataset, sentence: str) -> None:
-    """A warning that model and data do not fit, and where names may help, lists for them; before a task was chosen,
-    only what to do next.
-    """
+    """A warning that model and data do not fit, with lists to name the outputs where names may help. Before a task was
+    chosen, only what to do next."""
     if not (view.task != FIELDS["task"] or view.data or view.model in NAMED):
         st.info("Choose the task that this model was trained for, or upload its data.", icon=":material/database:")
         return
@@ -202,7 +201,7 @@ def model_form(view: View) -> None:
 
 
 def _index(options: Sequence[str], value: str) -> int:
-    """The place of a value in a list; that of the first option for a value which the list does not have."""
+    """The place of a value in a list; 0 for a value that is not in it."""
     return options.index(value) if value in options else 0
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # ---- many heads at once
 
 MOST = 24  # maps in one picture
-# what heads look at -> whether a query's attention to a key, both given by their places, counts as that
+# what a head may look at -> whether a key is that for a query, by the places of both
 PATTERNS: Mapping[str, Callable[[Maps, np.ndarray, np.ndarray], np.ndarray]] = {
     "the token before": lambda maps, query, key: key == query - 1,
     "the token after": lambda maps, query, key: key == query + 1,
@@ -77,7 +77,7 @@ def _is_word(maps: Maps, word: str) -> np.ndarray:
 
 
 def _share(maps: Maps, where: np.ndarray) -> np.ndarray:
-    """[L, H] the attention to the keys ``where`` is true, [T, T] or the same for each query; mean over the words."""
+    """[L, H] the share of attention on the keys that are true in ``where``, [T, T] or [T]; mean over the words."""
     words = ~np.array(maps.special, dtype=bool)
     queries = words if words.any() else slice(None)
     weights = np.broadcast_to(where, maps.attention.shape[-2:])[queries]

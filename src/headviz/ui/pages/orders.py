@@ -40,9 +40,9 @@ def interval(r: float, n: int) -> tuple[float, float]:
 
 
 def clear(scores: HeadScores) -> NDArray[np.bool_]:
-    """The heads that cost something with all heads tested at once: of 144 intervals some exclude 0 by chance.
+    """The heads with a significant cost, all heads tested together: of 144 intervals some exclude 0 by chance.
 
-    A table has intervals and no p. A normal error as wide as the interval's lower half gives one.
+    A table has intervals but no p values. They are those of a normal error as wide as the interval's lower half.
     """
     half = scores.values - scores.interval_low
     z = np.divide(scores.values, half / Z, out=np.full(half.shape, np.nan), where=half > 0)

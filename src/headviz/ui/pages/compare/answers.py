@@ -95,7 +95,7 @@ def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, m
 
 
 def stacked(rows: Sequence[np.ndarray | None], outputs: int) -> np.ndarray:
-    """One table of the answers to several texts, NaN where there is none and behind a text's end."""
+    """One table of the answers to several texts. NaN where one is missing, and after the end of a shorter text."""
     shapes = [row.shape for row in rows if row is not None]
     table = np.full((len(rows), *(np.max(shapes, axis=0) if shapes else (max(1, outputs),))), np.nan, np.float32)
     for i, row in enumerate(rows):
@@ -216,8 +216,8 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
         show.table(Table("compare_many", header, rows, sentence))
 
 
-ANOTHER = 2.0  # the size of a change to another answer; of the same answer it is that of its probability, up to 1
-ROUNDED = 0.005  # of a probability, which two decimals do not show
+ANOTHER = 2.0  # the size of a change to another answer; a change of the probability alone is 1 at most
+ROUNDED = 0.005  # a smaller change of a probability is not seen in two decimals
 
 
 def change_of_text(by_column: Sequence[list[tuple[str, float]]]) -> tuple[str, float]:
@@ -273,7 +273,7 @@ def _many_answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool)
 
 
 def read_file(content: bytes, name: str, columns: Sequence[str]) -> str:
-    """The lines of a file: of a text as they are, of a table its texts with a bar between those of a pair."""
+    """The lines of a text file, or the texts of a table's rows with a bar between the two of a pair."""
     ending = name.rpartition(".")[2].lower()
     if ending == "xlsx":
         rows = read_sheet(content)
@@ -309,7 +309,7 @@ def read_file(content: bytes, name: str, columns: Sequence[str]) -> str:
 
 
 def _has_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
-    """Whether the first row has a usual name, or names of further columns: cells that do not stand again below."""
+    """Whether the first row is a header: it has a usual name, or further columns whose titles do not occur below."""
     usual = (*columns, *LABEL_COLUMNS, *TEXT_COLUMNS, *chain(*PAIRED_COLUMNS), "pair")
     titles = rows[0]
     if {name.lower() for name in usual} & {title.lower() for title in titles}:

@@ -56,7 +56,7 @@ class Pair:
 
 
 def path_section(clf: Classifier, pair: Pair, shown: Text) -> None:
-    """A question, what it costs, and the strongest paths once they are asked for."""
+    """The buttons that follow the paths, what that costs, and the strongest paths once the user has asked."""
     from ....attribution.paths import texts_at_most
 
     mask, positions = state.mask(clf.present), state.view().positions
@@ -363,7 +363,7 @@ def _texts(demo: bool) -> list[tuple[Any, Any]] | None:
 
 
 def read_pairs(content: bytes, kind: str) -> list[tuple[Any, Any]]:
-    """The pairs of an uploaded table, by the reader that reads tasks."""
+    """The pairs of an uploaded table, read as a task's files are."""
     from ....attribution.patching import pairs_of
 
     if kind not in FORMATS:

@@ -32,7 +32,7 @@ KINDS = ("prune", "faster")  # of runs, whose steps have a mask or a model
 
 
 def list_choices(clf: Classifier) -> dict[str, str]:
-    """What can stand on a side, by the text that a link has: its name in the list."""
+    """The choices of a side: the text in a link, and the name in the list."""
     off = len(state.mask(clf.present).off)
     choices = {ALL: "all heads", **({MASK: f"current mask ({off} off)"} if off else {})}
     choices |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
@@ -88,7 +88,7 @@ def _choose_side(field: str, label: str, chosen: str, names: dict[str, str], cho
         plain(label),
         list(names),
         key=key,
-        format_func=lambda name: names.get(name, name),
+        format_func=lambda text: {**choices, **names}.get(text, text),
         accept_new_options=True,
         on_change=take,
         help="Type to search. A folder with a model, or a hub id, can be typed too",

@@ -149,7 +149,7 @@ def stand_ins(clf: Classifier, data: Dataset, measured: Growing) -> None:
 def dependence(
     by_stand_in: Mapping[str, Growing], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> str:
-    """How far the change moves with what stands in the heads' place, and whether two of them differ for certain.
+    """How far the change depends on what stands in the heads' place, and whether two choices differ significantly.
 
     Every two are compared on the same examples; Holm's correction is for the number of pairs.
     """
