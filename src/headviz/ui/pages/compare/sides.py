@@ -78,6 +78,7 @@ def _choose_side(field: str, label: str, chosen: str, names: dict[str, str], cho
     """The list of one side; ``names`` are its entries, ``choices`` what typed words may mean."""
     key = f"w_{field}"
     names.setdefault(chosen, chosen)  # one that was typed, or that a link names
+    titles = {**choices, **names}
 
     def take() -> None:
         typed = str(st.session_state[key] or "").strip()
@@ -88,7 +89,7 @@ def _choose_side(field: str, label: str, chosen: str, names: dict[str, str], cho
         plain(label),
         list(names),
         key=key,
-        format_func=lambda text: {**choices, **names}.get(text, text),
+        format_func=lambda text: titles.get(text, text),
         accept_new_options=True,
         on_change=take,
         help="Type to search. A folder with a model, or a hub id, can be typed too",
