@@ -88,8 +88,8 @@ class Option:
             return f"a whole number of at least {int(low):,} and at most {MOST:,}"
         if self.kind is int:
             return f"a whole number from {int(low):,} to {int(high):,}"
-        what = "a share" if (low, high) == (0, 1) and not self.above else "a number"
-        return f"{what} {'above' if self.above else 'from'} {low:g} to {high:g}"
+        noun = "a share" if (low, high) == (0, 1) and not self.above else "a number"
+        return f"{noun} {'above' if self.above else 'from'} {low:g} to {high:g}"
 
     def fits(self, value: Any) -> bool:
         """Whether one value has the right type and lies within the bounds."""
@@ -110,7 +110,7 @@ class Option:
             return None
         if self.kind == Pairs:
             try:
-                return tuple(sorted((str(name), one) for name, one in dict(value).items()))
+                return tuple(sorted((str(name), setting) for name, setting in dict(value).items()))
             except (TypeError, ValueError):
                 raise OptionError(f"{self.name} are values by name, not {shown(value)}.") from None
         if isinstance(self.kind, type) and issubclass(self.kind, Options):
@@ -134,9 +134,9 @@ class Option:
         if self.choices is not None and not (isinstance(value, str | int | float | None) and value in self.choices):
             if value != self.default:
                 # a table that others add to says where an absent entry comes from
-                known = getattr(self.choices, "unknown", None)
-                what = self.each or self.name
-                raise OptionError(known(value) if known else unknown_choice(what, value, map(str, self.choices)))
+                message = getattr(self.choices, "unknown", None)
+                noun = self.each or self.name
+                raise OptionError(message(value) if message else unknown_choice(noun, value, map(str, self.choices)))
         elif not self.fits(value):
             raise OptionError(f"{name} is {self.valid}, not {shown(value)}.")
         return value
@@ -169,10 +169,10 @@ class Option:
         if self.kind == Pairs:
             return _pair(text)
         if self.several:
-            one, parts = replace(self, several=False), [part.strip() for part in text.split(",") if part.strip()]
-            if not parts:
+            single, words = replace(self, several=False), [word.strip() for word in text.split(",") if word.strip()]
+            if not words:
                 raise OptionError("it is empty: name one, or leave the option out")
-            return tuple(one.read(part) for part in parts)
+            return tuple(single.read(word) for word in words)
         if self.kind in (int, float):
             try:
                 value = self.kind(text) if len(text) <= 40 else None  # Python refuses thousands of digits on its own
@@ -193,24 +193,24 @@ class Option:
         """The same for argparse, which puts the flag's name before the error."""
         try:
             return self.read(text)
-        except OptionError as wrong:
-            raise argparse.ArgumentTypeError(str(wrong)) from wrong
+        except OptionError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
 
     def add_to(self, parser: Any, default: Any = None, required: bool = False) -> None:
         """The flag. ``default`` stands in the parsed arguments where it is not given."""
         flag = "--" + (self.flag or self.name).replace("_", "-")
-        shown_option = self if default is None else replace(self, default=default)
-        about: dict[str, Any] = {"help": shown_option.about.replace("%", "%%"), "default": default, "dest": self.dest}
+        described = self if default is None else replace(self, default=default)
+        settings: dict[str, Any] = {"help": described.about.replace("%", "%%"), "default": default, "dest": self.dest}
         if required or self.required:
-            about["required"] = True
+            settings["required"] = True
         if self.kind is bool:
-            about["help"] = f"do not {about['help']}" if self.default else about["help"]
-            parser.add_argument(flag, action="store_const", const=not self.default, **about)
+            settings["help"] = f"do not {settings['help']}" if self.default else settings["help"]
+            parser.add_argument(flag, action="store_const", const=not self.default, **settings)
             return
         if self.kind == Pairs:
-            about["action"] = "append"
+            settings["action"] = "append"
         metavar = self.metavar or flag[2:].upper()
-        parser.add_argument(flag, type=self.of_flag, metavar=metavar, **about)
+        parser.add_argument(flag, type=self.of_flag, metavar=metavar, **settings)
 
 
 _SWITCHED = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -235,30 +235,26 @@ def _pair(text: str) -> tuple[str, Any]:
 # declaring ------------------------------------------------------------------------------------
 
 
-def option(default: Any = UNSET, help: str = "", choices: Collection[Any] | None = None, **more: Any) -> Any:
+def option(default: Any = UNSET, help: str = "", choices: Collection[Any] | None = None, **settings: Any) -> Any:
     """A field of a dataclass with its declaration: see ``Option``. Its kind follows from the field's annotation.
 
     A class as ``default`` is called to make it.
     """
-    about = {"help": help, "choices": choices, **more}
+    declaration = {"help": help, "choices": choices, **settings}
     if isinstance(default, type):
-        return field(default_factory=default, metadata=about)
-    return field(metadata=about) if default is UNSET else field(default=default, metadata=about)
+        return field(default_factory=default, metadata=declaration)
+    return field(default=MISSING if default is UNSET else default, metadata=declaration)
 
 
-def seed_option(help: str = "seed", default: int = 0, **more: Any) -> Any:
+def seed_option(help: str = "seed", **settings: Any) -> Any:
     """A field for a seed that every random number generator accepts."""
-    return option(default, help, most=LARGEST_SEED, metavar="S", **more)
-
-
-def declared(cls: Any) -> dict[str, Option]:
-    """The options of a dataclass by name, in the order of its fields; those without a declaration are checked by their
-    annotation alone."""
-    return _declared_by(cls)
+    return option(0, help, most=LARGEST_SEED, metavar="S", **settings)
 
 
 @cache
-def _declared_by(cls: type) -> dict[str, Option]:
+def declared(cls: type) -> dict[str, Option]:
+    """The options of a dataclass by name, in the order of its fields; those without a declaration are checked by their
+    annotation alone."""
     hints = get_type_hints(cls)
     return {f.name: _declared(f, hints[f.name]) for f in fields(cls) if f.init}
 
@@ -266,19 +262,15 @@ def _declared_by(cls: type) -> dict[str, Option]:
 def _declared(f: Field[Any], hint: Any) -> Option:
     default = UNSET if f.default is MISSING else f.default
     default = default if f.default_factory is MISSING else f.default_factory()
-    parts = [part for part in _parts(hint) if part is not type(None)]
-    optional, kind = len(parts) < len(_parts(hint)), parts[0] if len(parts) == 1 else object
+    members = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)  # of a union
+    kinds = [member for member in members if member is not type(None)]
+    kind = kinds[0] if len(kinds) == 1 else object
     several = get_origin(kind) is tuple and get_args(kind)[1:] == (...,) and kind != Pairs
     kind = get_args(kind)[0] if several else kind
     if kind != Pairs and not isinstance(kind, type):
         kind, several = object, False
-    about = {"optional": optional, "several": several, **f.metadata}
-    return Option(f.name, default, kind=kind, **about)
-
-
-def _parts(hint: Any) -> tuple[Any, ...]:
-    """The types of a union."""
-    return get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    settings = {"optional": len(kinds) < len(members), "several": several, **f.metadata}
+    return Option(f.name, default, kind=kind, **settings)
 
 
 class Options:
@@ -288,24 +280,24 @@ class Options:
     called: ClassVar[str] = "option"  # in messages, such as "option of a pruning plan"
 
     def __post_init__(self) -> None:
-        for one in declared(type(self)).values():
-            value = getattr(self, one.name)
-            if (valid := one.checked(value)) is not value:
-                object.__setattr__(self, one.name, valid)
+        for name, entry in declared(type(self)).items():
+            value = getattr(self, name)
+            if (valid := entry.checked(value)) is not value:
+                object.__setattr__(self, name, valid)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON's own types; ``from_dict`` reads them back to an equal record."""
         out: dict[str, Any] = {}
-        for one in declared(type(self)).values():
-            value = getattr(self, one.name)
-            if one.before is UNSET or value != one.before:
-                out[one.name] = plain(dict(value) if one.kind == Pairs and value is not None else value)
+        for name, entry in declared(type(self)).items():
+            value = getattr(self, name)
+            if entry.before is UNSET or value != entry.before:
+                out[name] = plain(dict(value) if entry.kind == Pairs and value is not None else value)
         return out
 
     @classmethod
     def before(cls) -> dict[str, Any]:
         """What JSON means by options that it lacks because it was written before them."""
-        return {name: one.before for name, one in declared(cls).items() if one.before is not UNSET}
+        return {name: entry.before for name, entry in declared(cls).items() if entry.before is not UNSET}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
@@ -320,19 +312,19 @@ class Options:
 
 def read_options(cls: type[T], values: Mapping[str, Any], called: str) -> T:
     """A dataclass from options by name; ``OptionError`` for a misspelt or missing name and for a wrong value."""
-    known = declared(cls)
+    options = declared(cls)
     if not isinstance(values, Mapping):
         raise OptionError(f"Options are given by name, as a JSON object, not as {values!r}.")
     for name in values:
-        if name not in known:
-            if not known:
+        if name not in options:
+            if not options:
                 owner = called.partition(" of ")[2] or called
                 raise OptionError(f"{owner} has no options, so '{name}' cannot be set.")
-            raise OptionError(unknown_choice(called, name, known))
-    for name, one in known.items():
-        if one.default is UNSET and name not in values:
+            raise OptionError(unknown_choice(called, name, options))
+    for name, entry in options.items():
+        if entry.default is UNSET and name not in values:
             raise OptionError(f"The {called} '{name}' is missing.")
-    return cls(**{name: known[name].checked(value) for name, value in values.items()})
+    return cls(**{name: options[name].checked(value) for name, value in values.items()})
 
 
 # the command line -----------------------------------------------------------------------------
@@ -340,35 +332,35 @@ def read_options(cls: type[T], values: Mapping[str, Any], called: str) -> T:
 
 def with_flags(options: type | Iterable[Option], without: Collection[str] = ()) -> Iterator[Option]:
     """The options that have a flag."""
-    every = declared(options).values() if isinstance(options, type) else options
-    return (one for one in every if one.flag != "" and one.name not in without)
+    entries = declared(options).values() if isinstance(options, type) else options
+    return (entry for entry in entries if entry.flag != "" and entry.name not in without)
 
 
 def add_flags(parser: Any, options: type, without: Collection[str] = ()) -> None:
     """A flag for each option of a class. One that is not given is None in the parsed arguments."""
-    for one in with_flags(options, without):
-        one.add_to(parser)
+    for entry in with_flags(options, without):
+        entry.add_to(parser)
 
 
 def add_options(parser: Any, options: Iterable[Option]) -> None:
     """A flag for each option of a command; its default stands in the parsed arguments."""
-    for one in with_flags(options):
-        one.add_to(parser, None if one.default is UNSET else one.default)
+    for entry in with_flags(options):
+        entry.add_to(parser, None if entry.default is UNSET else entry.default)
 
 
 def check_options(args: argparse.Namespace, options: Iterable[Option]) -> None:
     """Refuse a name that is not among an option's choices, before anything is loaded."""
-    for one in with_flags(options):
-        if one.choices is not None:
-            one.checked(getattr(args, one.dest))
+    for entry in with_flags(options):
+        if entry.choices is not None:
+            entry.checked(getattr(args, entry.dest))
 
 
 def from_flags(args: argparse.Namespace, options: type, without: Collection[str] = ()) -> dict[str, Any]:
     """The options of a class that flags have set, by name."""
-    named = {one.name: getattr(args, one.dest, None) for one in with_flags(options, without)}
-    return {name: value for name, value in named.items() if value is not None}
+    values = {entry.name: getattr(args, entry.dest, None) for entry in with_flags(options, without)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def changed(values: Mapping[str, Any], options: Sequence[Option]) -> dict[str, Any]:
     """Those of the values that are not their option's default."""
-    return {one.name: values[one.name] for one in options if values.get(one.name, one.default) != one.default}
+    return {o.name: values[o.name] for o in options if values.get(o.name, o.default) != o.default}

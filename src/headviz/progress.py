@@ -112,15 +112,15 @@ def phase_bar(shorter: str | None = "") -> Iterator[PhaseProgress]:
     """The same for work that names its phases. Each has a bar and a clock of its own: their units differ."""
     from tqdm import tqdm
 
-    seen = sys.stderr.isatty() or "ipykernel" in sys.modules  # in a file its moves of the cursor would be in the way
+    visible = sys.stderr.isatty() or "ipykernel" in sys.modules  # in a file its moves of the cursor would be in the way
     noted = shorter is None
-    with tqdm(file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not seen) as bar:
-        now, first, last, begun = "", 0, 0, 0.0
+    with tqdm(file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not visible) as bar:
+        current, first, last, begun = "", 0, 0, 0.0
 
         def report(phase: str, done: int, total: int) -> None:
-            nonlocal now, first, last, begun, noted
-            if phase != now or done < last:
-                now, first, begun = phase, done, time.monotonic()
+            nonlocal current, first, last, begun, noted
+            if phase != current or done < last:
+                current, first, begun = phase, done, time.monotonic()
                 bar.reset(total)
                 bar.set_description(phase)
             bar.total = total

@@ -40,7 +40,7 @@ class Tools:
     progress: PhaseProgress
     cancel: Cancel
     folder: Path
-    loaded: Any = None
+    loaded: Any
 
 
 class Job(Protocol):
@@ -133,14 +133,14 @@ class Checkpoints:
 
     def save(self, body: bytes) -> None:
         """Write the newest state; after this returns, a crash cannot lose it. One that is there is not repeated."""
-        whole = SEAL + hashlib.sha256(body).digest() + body if self.sealed else body
+        content = SEAL + hashlib.sha256(body).digest() + body if self.sealed else body
         before = self.files()
         with suppress(OSError):
-            if before and before[0][1].read_bytes() == whole:
+            if before and before[0][1].read_bytes() == content:
                 return
         number = str(before[0][0] + 1 if before else 1).zfill(self.digits) if self.digits else ""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.folder / f"{self.begin}{number}{self.end}", whole, durable=True)
+        replace_file(self.folder / f"{self.begin}{number}{self.end}", content, durable=True)
         for _, old in self.files()[self.keep :]:
             old.unlink(missing_ok=True)
 
@@ -207,8 +207,8 @@ class Execution:
     def finish(self, folder: Path) -> dict[str, Any]:
         """The outcome of a job of which nothing is left; ``folder`` holds its results."""
         outcome = self.job.finish(self.state, folder)
-        if (kept := self.job.kept_in(folder)) is not None:
-            kept.save(self.job.pack(self.state))
+        if (checkpoints := self.job.kept_in(folder)) is not None:
+            checkpoints.save(self.job.pack(self.state))
         return outcome
 
 
