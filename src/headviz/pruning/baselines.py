@@ -43,8 +43,8 @@ def role(step: Step) -> str:
 
 def against(spec: Mapping[str, Any], baseline: Sequence[Step]) -> str:
     """Which full model the steps of a run with this plan are compared with, known before it has been trained."""
-    wanted = retrains(spec) and spec.get("retrain_full", True)
-    return RETRAINED if wanted or any(role(s) == RETRAINED for s in baseline) else GIVEN
+    trains_full = retrains(spec) and spec.get("retrain_full", True)
+    return RETRAINED if trains_full or any(role(s) == RETRAINED for s in baseline) else GIVEN
 
 
 def retrains(spec: Mapping[str, Any]) -> bool:
@@ -52,12 +52,12 @@ def retrains(spec: Mapping[str, Any]) -> bool:
     return algorithms.retrains(str(spec.get("algorithm")))
 
 
-def full_of(baseline: Sequence[Step], seed: Any, which: str) -> Step | None:
+def full_of(baseline: Sequence[Step], seed: Any, full_role: str) -> Step | None:
     """The full model that a step of this seed is compared with; None before it has been measured."""
-    same = [s for s in baseline if role(s) == which]
-    if which == GIVEN:  # one model for all seeds
-        return next((s for s in same if s.get("reference")), same[0] if same else None)
-    return next((s for s in same if s.get("seed") == seed), None)
+    models = [s for s in baseline if role(s) == full_role]
+    if full_role == GIVEN:  # one model for all seeds
+        return next((s for s in models if s.get("reference")), models[0] if models else None)
+    return next((s for s in models if s.get("seed") == seed), None)
 
 
 def distinct(baseline: Sequence[Step]) -> list[Step]:
@@ -78,45 +78,50 @@ def tie_rule(spec: Mapping[str, Any], steps: Sequence[Step]) -> str:
     return f" Heads that tie are removed {rule}." if ties(steps) else ""
 
 
-def changes(step: Step, baseline: Sequence[Step], which: str) -> dict[str, dict[str, float | None]]:
+def changes(step: Step, baseline: Sequence[Step], full_role: str) -> dict[str, dict[str, float | None]]:
     """For each metric the step's value minus the full model's.
 
     The interval and p come from the step's record, which compares with θ*. Against a retrained model there are none,
     because two trainings differ by chance as well, and only several seeds show by how much.
     """
-    if which == GIVEN:
-        known = (step.get("deltas") or {}).items()
-        return {n: {k: v if d.get("delta") is not None else None for k, v in d.items()} for n, d in known}
-    full = full_of(baseline, step.get("seed"), which)
+    if full_role == GIVEN:
+        deltas = (step.get("deltas") or {}).items()
+        return {n: {k: v if d.get("delta") is not None else None for k, v in d.items()} for n, d in deltas}
+    full = full_of(baseline, step.get("seed"), full_role)
     out = {}
     for name, value in step["metrics"].items():
         before = None if full is None else full["metrics"].get(name)
-        known = value is not None and before is not None
-        out[name] = {"delta": value - before if known else None, "low": None, "high": None, "p": None}
+        delta = None if value is None or before is None else value - before
+        out[name] = {"delta": delta, "low": None, "high": None, "p": None}
     return out
+
+
+def change_of(step: Step, metric: str) -> Mapping[str, float | None]:
+    """A step's change of a metric against its full model; empty where there is none."""
+    return (step.get("change") or {}).get(metric) or {}
 
 
 def named(
     spec: Mapping[str, Any], baseline: Sequence[Step], steps: Sequence[Step]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Baseline and steps with ``role`` and, for pruned models, ``against`` and ``change``."""
-    which = against(spec, baseline)
+    full_role = against(spec, baseline)
     return (
         [{**s, "role": role(s)} for s in baseline],
-        [{**s, "role": PRUNED, "against": which, "change": changes(s, baseline, which)} for s in steps],
+        [{**s, "role": PRUNED, "against": full_role, "change": changes(s, baseline, full_role)} for s in steps],
     )
 
 
-def summary(baseline: Sequence[Step], which: str, metric: str) -> tuple[float, float | None, int] | None:
+def summary(baseline: Sequence[Step], full_role: str, metric: str) -> tuple[float, float | None, int] | None:
     """Mean, sd and number over the full models of one kind that have this metric; None without any."""
-    chosen = [s for s in distinct(baseline) if role(s) == which]
-    values = [v for s in chosen if (v := s["metrics"].get(metric)) is not None and math.isfinite(v)]
+    models = [s for s in distinct(baseline) if role(s) == full_role]
+    values = [v for s in models if (v := s["metrics"].get(metric)) is not None and math.isfinite(v)]
     if not values:
         return None
     return mean(values), stdev(values) if len(values) > 1 else None, len(values)
 
 
-def can_go(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> float | None:
+def can_go(steps: Sequence[Step], metric: str, margin: float) -> float | None:
     """The largest share up to which every step excludes a loss beyond the margin; None if the first does not."""
     free = None
     for share, low in _lows(_by_share(steps), metric).items():
@@ -137,9 +142,8 @@ def _lows(by_share: Mapping[float, Sequence[Step]], metric: str) -> dict[float, 
     """The lower end of the change at each share; None where it is not known for every seed."""
     lows: dict[float, float | None] = {}
     for share, group in sorted(by_share.items()):
-        known = [(s.get("change", {}).get(metric) or {}).get("low") for s in group]
-        measured = [low for low in known if low is not None]
-        lows[share] = min(measured) if len(measured) == len(known) else None
+        measured = [low for s in group if (low := change_of(s, metric).get("low")) is not None]
+        lows[share] = min(measured) if len(measured) == len(group) else None
     return lows
 
 
@@ -153,23 +157,23 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
     scale, called = points_in(metric), metric_title(metric)
     change = points_of(last, metric)
     end = f"{called} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}"
-    known = [(s["metrics"].get(metric), (s.get("constant") or {}).get(metric)) for s in last]
-    if all(value is not None and constant is not None for value, constant in known):
-        value, constant = (mean(column) for column in zip(*known, strict=True))
+    pairs = [(s["metrics"].get(metric), (s.get("constant") or {}).get(metric)) for s in last]
+    if all(value is not None and constant is not None for value, constant in pairs):
+        value, constant = (mean(column) for column in zip(*pairs, strict=True))
         end += no_better(metric, value, constant)
     end += "."
-    changes = {k: [s.get("change", {}).get(metric) or {} for s in group] for k, group in sorted(by_share.items())}
-    lost = clear_from([(k, [(c.get("low"), c.get("high")) for c in group]) for k, group in changes.items()])
+    changes = {share: [change_of(s, metric) for s in group] for share, group in sorted(by_share.items())}
+    lost = clear_from([(share, [(c.get("low"), c.get("high")) for c in group]) for share, group in changes.items()])
     lows, free = _lows(by_share, metric), can_go(steps, metric, margin)
     if all(low is None for low in lows.values()):
-        known_change = any((s.get("change", {}).get(metric) or {}).get("delta") is not None for s in steps)
-        return first + end[:-1] + (f"; {TOO_FEW}." if known_change else ".")
+        measured = any(change_of(s, metric).get("delta") is not None for s in steps)
+        return first + end[:-1] + (f"; {TOO_FEW}." if measured else ".")
     if free is None:
         share, low = next(iter(lows.items()))
         sentence = f"At the first step, {100 * share:.0f} %, {excluded(low, scale, margin)}"
     else:
-        reached: Any = lows[free]
-        sentence = f"Up to {100 * free:.0f} % of the heads can go {at_most(reached, scale)} (margin {margin:g})"
+        low_of_free: Any = lows[free]
+        sentence = f"Up to {100 * free:.0f} % of the heads can go {at_most(low_of_free, scale)} (margin {margin:g})"
     if lost is not None:
         sentence += (
             f". A loss is {lost[1]}{', at first within that margin' if free is not None and lost[0] <= free else ''}"
@@ -180,17 +184,16 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
 def one_class(steps: Sequence[Step]) -> str:
     """From which share of heads removed on (nearly) all answers are of one class; a sentence with its blank."""
     for s in sorted(steps, key=lambda s: s.get("sparsity") or 0.0):
-        known = (s.get("constant") or {}).get("accuracy"), s.get("metrics", {}).get("accuracy")
-        one_class_remark = remark(s.get("predicted"), *known)
-        if one_class_remark:
-            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {continued(one_class_remark)} "
+        accuracies = (s.get("constant") or {}).get("accuracy"), s.get("metrics", {}).get("accuracy")
+        if sentence := remark(s.get("predicted"), *accuracies):
+            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {continued(sentence)} "
     return ""
 
 
 def points_of(group: Sequence[Step], metric: str) -> str:
     """The mean change of some steps in points; empty where none is known."""
-    known = [d for s in group if (d := (s.get("change", {}).get(metric) or {}).get("delta")) is not None]
-    return numbers.points(mean(known), points_in(metric)) if known else ""
+    deltas = [d for s in group if (d := change_of(s, metric).get("delta")) is not None]
+    return numbers.points(mean(deltas), points_in(metric)) if deltas else ""
 
 
 def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
@@ -199,23 +202,21 @@ def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
         f"With {100 * share:.0f} % of the heads removed and retrained, {metric_title(metric)} is {_mean(group, metric)}"
     )
     scale = points_in(metric)
-    pairs = [
-        (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None
-    ]
+    pairs = [(s["metrics"][metric] - d, d) for s in group if (d := change_of(s, metric).get("delta")) is not None]
     if not pairs:
         return f"{sentence}; the full θ0 retrained alike is not measured yet."
-    changes = [d for _, d in pairs]
-    full = numbers.metric(mean(f for f, _ in pairs), scale)
-    change = numbers.points(mean(changes), scale)
-    if len(changes) == 1:
+    deltas = [d for _, d in pairs]
+    full = numbers.metric(mean(value for value, _ in pairs), scale)
+    change = numbers.points(mean(deltas), scale)
+    if len(deltas) == 1:
         return f"{sentence}; the full θ0 retrained alike reaches {full} ({change} points, one seed)."
-    spread = f"{change} ± {numbers.points(stdev(changes), scale).lstrip('+')} points over {len(changes)} seeds"
+    spread = f"{change} ± {numbers.points(stdev(deltas), scale).lstrip('+')} points over {len(deltas)} seeds"
     return f"{sentence}; the full θ0 retrained alike reaches {full} ({spread})."
 
 
 def _mean(group: Sequence[Step], metric: str) -> str:
-    known = [s["metrics"][metric] for s in group if s["metrics"].get(metric) is not None]
-    return numbers.metric(mean(known), points_in(metric)) if known else "undefined"
+    values = [s["metrics"][metric] for s in group if s["metrics"].get(metric) is not None]
+    return numbers.metric(mean(values), points_in(metric)) if values else "undefined"
 
 
 SECTIONS: Mapping[str, Section] = plugins.Entries("sections", ())

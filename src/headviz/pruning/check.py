@@ -33,12 +33,10 @@ if TYPE_CHECKING:
 
 
 # what must be equal for a mask found on θ* to mean the same heads of θ0
-SHAPE = tuple(
-    (
-        "num_hidden_layers num_attention_heads hidden_size intermediate_size vocab_size decoder_layers "
-        "num_decoder_layers encoder_ffn_dim decoder_ffn_dim"
-    ).split()
-)
+SHAPE = (
+    "model_type num_hidden_layers num_attention_heads hidden_size intermediate_size vocab_size decoder_layers "
+    "num_decoder_layers encoder_ffn_dim decoder_ffn_dim"
+).split()
 
 
 def start(
@@ -100,7 +98,7 @@ def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
 def check_base(clf: Classifier, base: Classifier) -> None:
     """A ``ModelError`` if θ0 does not have θ*'s shape: its heads would not be those that were scored."""
     differ = []
-    for name in ("model_type", *SHAPE):
+    for name in SHAPE:
         mine, theirs = getattr(clf.config, name, None), getattr(base.config, name, None)
         if mine != theirs:
             differ.append(f"{name.replace('num_', '').replace('_', ' ')} {theirs} instead of {mine}")

@@ -53,8 +53,7 @@ class Context:
     pool: Dataset | None = None  # what samples for scoring and repairing are drawn from; None = train
     store: Store | None = None  # shares full models between runs that train them in the same way; None = not shared
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
-    _bases: dict[int, Classifier] = field(default_factory=dict)
-    _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)
+    _trained: dict[int, Classifier] = field(default_factory=dict)  # of each seed the last one
     memory: dict[Any, Any] = field(default_factory=dict)  # what can be used again for the next mask
 
     def __post_init__(self) -> None:
@@ -69,17 +68,18 @@ class Context:
             lengths = None if plan.length_filter == "none" else self.clf.tokenizer
             drawn = sample(self.pool or self.train, count, seed, plan.length_filter, lengths)
             report = drawn.report
-            if report is not None and count < len(report.per_class):
+            per_class = {} if report is None else report.per_class
+            if count < len(per_class):
                 raise OptionError(
-                    f"A balanced sample of {count} cannot hold an example of each of {len(report.per_class)} classes. "
-                    f"Ask for at least {len(report.per_class)} examples."
+                    f"A balanced sample of {count} cannot hold an example of each of {len(per_class)} classes. "
+                    f"Ask for at least {len(per_class)} examples."
                 )
-            empty = [k for k, n in (report.per_class if report else {}).items() if n == 0]
-            if empty:
+            empty = [name for name, examples in per_class.items() if examples == 0]
+            if report is not None and empty:
                 narrow = plan.length_filter != "none"
                 widen = "Switch the length filter off (length_filter 'none'), or give" if narrow else "Give"
                 raise TaskError(
-                    f"The balanced sample has no example of {', '.join(empty)}: {report.text() if report else ''} "
+                    f"The balanced sample has no example of {', '.join(empty)}: {report.text()} "
                     f"{widen} more training examples."
                 )
             self._samples[key] = drawn
@@ -94,23 +94,25 @@ class Context:
 
     # models -----------------------------------------------------------------------------------
 
+    def reuse(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
+        """The result of ``make``. For each name the last one is kept in memory, with its key."""
+        if name not in self.memory or self.memory[name][0] != key:
+            self.memory.pop(name, None)  # frees it before the next one is made
+            self.memory[name] = (key, make())
+        return self.memory[name][1]
+
     def base(self, seed: int) -> Classifier:
-        """θ0 with the fresh head of a seed; only the last one is kept in memory."""
-        if seed not in self._bases:
-            if self.load_base is None:
-                raise OptionError("This algorithm retrains and needs a pre-trained base model (--base, base=).")
-            self._bases.clear()
-            self._bases[seed] = self.load_base(seed)
-        return self._bases[seed]
+        """θ0 with the fresh head of a seed."""
+        load_base = self.load_base
+        if load_base is None:
+            raise OptionError("This algorithm retrains and needs a pre-trained base model (--base, base=).")
+        return self.reuse("base", seed, lambda: load_base(seed))
 
     def masked_lm(self) -> Classifier:
         """θ0 with its masked-language head."""
-        if "masked-lm" not in self.memory:
-            if self.load_masked_lm is None:
-                raise OptionError("Masked-language scores need the pre-trained model: name it (--base, base=).")
-            self.memory["masked-lm"] = self.load_masked_lm()
-        model: Classifier = self.memory["masked-lm"]
-        return model
+        if self.load_masked_lm is None:
+            raise OptionError("Masked-language scores need the pre-trained model: name it (--base, base=).")
+        return self.reuse("masked-lm", None, self.load_masked_lm)
 
     def keep_trained(self, seed: int, step: int, clf: Classifier) -> str:
         """Write a trained model and keep it in memory; returns its folder, relative to the context's."""
@@ -118,29 +120,27 @@ class Context:
         if place.exists():
             shutil.rmtree(place)  # left by a step that was killed before its record
         clf.save(place)
-        self._trained = {k: v for k, v in self._trained.items() if k[0] != seed}
-        self._trained[seed, step] = clf
+        self._trained[seed] = clf
         return place.relative_to(self.folder).as_posix()
 
     def trained(self, record: StepRecord) -> Classifier | None:
         """The model that a step trained; None if its folder is gone or holds other weights."""
-        key = (record.seed, record.step)
-        if key in self._trained and self._trained[key].digest == record.model_digest:
-            return self._trained[key]
+        clf: Any = self._trained.get(record.seed)
+        if clf is not None and clf.digest == record.model_digest:
+            return clf
         if record.model is None:
             return None
         try:
-            clf: Any = load(self.folder / record.model, device=self.clf.device)
+            clf = load(self.folder / record.model, device=self.clf.device)
         except ModelError:
             return None
         if clf.digest != record.model_digest:
             return None
-        self._trained = {k: v for k, v in self._trained.items() if k[0] != record.seed}
-        self._trained[key] = clf
+        self._trained[record.seed] = clf
         return clf
 
 
-def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
+def open_context(plan: PruningPlan, folder: str | Path) -> Context:
     """Load all models and data of a plan; an ``OptionError`` if the base model is missing."""
     base = base_of(plan)
     clf = reading(plan, plan.classifier())
@@ -151,12 +151,12 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
         clf = standing_in(clf, plan.ablation, reference, label_order=plan.label_order)
         require_bias(clf)  # of which every run ends in a masked export
     if base is None:
-        return Context(Path(folder), clf, train, dev, score=score)
+        return Context(Path(folder), clf, train, dev)
 
     def load_base(seed: int) -> Classifier:
-        fresh = clf.classes  # None for a translation model: it has no head to replace
-        how: Any = {} if fresh is None else {"fresh_labels": fresh, "job": clf.job}
-        model: Any = load(base, revision=plan.base_revision, device=plan.device, seed=seed, **how)
+        labels = clf.classes  # None for a translation model: it has no head to replace
+        head: Any = {} if labels is None else {"fresh_labels": labels, "job": clf.job}
+        model: Any = load(base, revision=plan.base_revision, device=plan.device, seed=seed, **head)
         model = reading(plan, model)
         return model if plan.initialisation == "pretrained" else randomised(model, seed)
 
@@ -164,11 +164,11 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
         return load(base, revision=plan.base_revision, device=plan.device, masked_lm=True)
 
     pool, examples = train, examples_of(base)
-    own = plan.train_limit is None and plan.data is None
-    if examples is not None and own and ALGORITHMS[plan.algorithm].retrains:
+    of_recipe = plan.train_limit is None and plan.data is None
+    if examples is not None and of_recipe and ALGORITHMS[plan.algorithm].retrains:
         train = plan.dataset(plan.train_split, examples)
-    store = default_store()
-    return Context(Path(folder), clf, train, dev, load_base, load_masked_lm, score, recipe_of(base), pool, store)
+    models, recipe, store = (load_base, load_masked_lm), recipe_of(base), default_store()
+    return Context(Path(folder), clf, train, dev, *models, recipe=recipe, pool=pool, store=store)
 
 
 def reading(plan: PruningPlan, clf: Classifier) -> Classifier:
@@ -182,8 +182,8 @@ def base_of(plan: PruningPlan) -> str | None:
     """θ0 of a plan: the named one, else that of a shipped model; None if none is needed."""
     if not ALGORITHMS[plan.algorithm].retrains and plan.score_source == "fine-tuned":
         return None
-    own = f"{plan.model}-pretrained"
-    base = plan.base or (own if own in NAMED else None)
+    shipped = f"{plan.model}-pretrained"
+    base = plan.base or (shipped if shipped in NAMED else None)
     if base is None:
         if plan.score_source != "fine-tuned":
             raise OptionError(

@@ -98,11 +98,9 @@ class Step:
         clf, mask = self._scored(question)
         # the encoded texts are kept for the other parts
         key = (clf.digest, clf.under(mask).hex, self.sample.digest, self.plan.digest, self.work.seed)
-        known = self.context.memory.get("scoring")
-        if known is None or known[0] != key:
-            known = self.context.memory["scoring"] = (key, Scoring(clf, self.sample, **self._keywords(mask)))
-        known[1].progress, known[1].cancel = self._progress("score"), self.cancel
-        return ScorePart(measure(known[1], number), time.perf_counter() - start)
+        scoring = self.context.reuse("scoring", key, lambda: Scoring(clf, self.sample, **self._keywords(mask)))
+        scoring.progress, scoring.cancel = self._progress("score"), self.cancel
+        return ScorePart(measure(scoring, number), time.perf_counter() - start)
 
     def build(self) -> Done:
         """Make the model of this step and evaluate it."""
@@ -196,11 +194,8 @@ class Step:
             return self.context.clf, mask
         # all parts of a scoring need the same model
         key = (self.plan.digest, self.work, mask.hex)
-        known = self.context.memory.get("repaired")
-        if known is None or known[0] != key:
-            known = (key, self._repaired(self.context.clf, mask).classifier)
-            self.context.memory["repaired"] = known
-        return known[1], None
+        clf = self.context.clf
+        return self.context.reuse("repaired", key, lambda: self._repaired(clf, mask).classifier), None
 
     def _trained_under(self, mask: HeadMask) -> Classifier:
         """The model that an earlier step trained; θ* if nothing is off."""
