@@ -251,10 +251,14 @@ def seed_option(help: str = "seed", **settings: Any) -> Any:
     return option(0, help, most=LARGEST_SEED, metavar="S", **settings)
 
 
-@cache
-def declared(cls: type) -> dict[str, Option]:
+def declared(cls: Any) -> dict[str, Option]:
     """The options of a dataclass by name, in the order of its fields; those without a declaration are checked by their
     annotation alone."""
+    return _declared_by(cls)
+
+
+@cache
+def _declared_by(cls: type) -> dict[str, Option]:
     hints = get_type_hints(cls)
     return {f.name: _declared(f, hints[f.name]) for f in fields(cls) if f.init}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -105,7 +104,8 @@ def export(
     threads = torch.get_num_threads()
     session = Session(clf, folder / FILE, threads)
     mask = clf.present.array() if head_mask else None
-    speed = in_pairs(lambda: timer(clf), in_runtime(session, timer, mask), progress=progress, cancel=cancel)
+    in_runtime = partial(timer.seconds, partial(session.outputs, timer.texts, mask))
+    speed = in_pairs(lambda: timer(clf), in_runtime, progress=progress, cancel=cancel)
     times = (batch, timer.length, threads, speed.after, speed.before, speed.speedup, speed.low, speed.high)
     result = Exported(folder, precision, size_of(folder / FILE), *times)
     if data is None:
@@ -113,12 +113,12 @@ def export(
 
     ways = clf.outputs_under, partial(session.outputs, mask=mask)
     logits, order = answers(clf, data, ways, label_order, progress, cancel)
-    same, low = agreement(*(clf.answer.plain(own) for own in logits))
-    changed = None
+    share, low = agreement(*map(clf.answer.plain, logits))
+    change = None
     if data.labels is not None:
-        before, after = (data.answer.predicted(own, order) for own in logits)
-        changed = paired_change(data.answer.answers(data.gold, before, data.label_names), after, data.task.metrics[0])
-    return replace(result, n=len(data), agreement=same, agreement_low=low, change=changed)
+        before, after = (data.answer.predicted(scores, order) for scores in logits)
+        change = paired_change(data.answer.answers(data.gold, before, data.label_names), after, data.task.metrics[0])
+    return replace(result, n=len(data), agreement=share, agreement_low=low, change=change)
 
 
 def agreement(before: np.ndarray, after: np.ndarray) -> tuple[float | None, float | None]:
@@ -157,19 +157,7 @@ def quantise(file: Path, out: Path) -> Path:
 
 def size_of(file: Path) -> int:
     """Bytes of an ONNX file, with those that lie next to it."""
-    return sum(part.stat().st_size for part in files_of(file))
-
-
-def in_runtime(session: Session, timer: Timer, mask: np.ndarray | None = None) -> Callable[[], float]:
-    """A call that gives the seconds of the timer's batch in ONNX Runtime."""
-    now: Callable[[], float] = time.thread_time if timer.own_time else time.perf_counter
-
-    def call() -> float:
-        start = now()
-        session.outputs(timer.texts, mask)
-        return now() - start
-
-    return call
+    return sum(path.stat().st_size for path in files_of(file))
 
 
 SESSIONS = 6  # that are open at once: each has a model's weights
@@ -188,7 +176,7 @@ class RuntimeTimer(Timer):
         self._sessions: dict[tuple[int, ...], Session] = {}  # the one used last is the last
 
     def __call__(self, clf: Classifier) -> float:
-        return in_runtime(self._session(clf), self)()
+        return self.seconds(partial(self._session(clf).outputs, self.texts))
 
     def _session(self, clf: Classifier) -> Session:
         key = (*clf.heads_per_layer, *neurons(clf))
@@ -225,7 +213,7 @@ def answers(
     outputs = np.full((len(ways), len(encodings), *shape), np.nan, dtype=np.float32)
     groups = list(batches([len(e) for e in encodings], BATCH_TOKENS))
     for index in tracked(groups, progress, cancel):
-        rows = clf.collate([encodings[i] for i in index])
-        for own, way in zip(outputs, ways, strict=True):
-            own[index] = fitted(way(rows), shape).cpu().numpy()
-    return [joined(own) for own in outputs], order
+        batch = clf.collate([encodings[i] for i in index])
+        for output, way in zip(outputs, ways, strict=True):
+            output[index] = fitted(way(batch), shape).cpu().numpy()
+    return [joined(output) for output in outputs], order

@@ -106,8 +106,8 @@ class Faster(Result):
     @property
     def layers_empty(self) -> list[int]:
         """Layers of which nothing but the biases is left."""
-        both = zip(self.heads_per_layer, self.neurons_per_layer, strict=True)
-        return [layer for layer, sizes in enumerate(both) if sizes == (0, 0)]
+        sizes = zip(self.heads_per_layer, self.neurons_per_layer, strict=True)
+        return [layer for layer, heads_and_neurons in enumerate(sizes) if heads_and_neurons == (0, 0)]
 
 
 def prune_faster(
@@ -145,8 +145,8 @@ def prune_faster(
     >>> len(result.heads_per_layer), result.model.present == clf.present
     (12, False)
     """
-    one = not isinstance(faster, list | tuple)
-    targets = [float(speed) for speed in TARGETS.checked([faster] if one else faster)]
+    single = not isinstance(faster, list | tuple)
+    targets = [float(speed) for speed in TARGETS.checked([faster] if single else faster)]
     require_model(clf)
     require_dataset(data)
     options = FasterOptions(batch, length, samples, runtime, repair, importance, rate, seed, remove, retrain)
@@ -162,8 +162,7 @@ def prune_faster(
             work.begin(result.model)
         if step.asked:
             results[step.speed] = result
-    every = tuple(results[target] for target in targets)
-    return every[0] if one else every
+    return results[targets[0]] if single else tuple(results[target] for target in targets)
 
 
 def require_possible(clf: Classifier, options: FasterOptions, data: Dataset | None = None) -> None:
@@ -174,7 +173,7 @@ def require_possible(clf: Classifier, options: FasterOptions, data: Dataset | No
     if options.runtime != TORCH:
         require_in_runtime(clf)
     rows = range(clf.num_layers if options.repair == MEANS else 0)
-    if any(one.bias is None for row in rows for one in (clf.projections(row).output, outer_map(clf, row))):
+    if any(matrix.bias is None for row in rows for matrix in (clf.projections(row).output, outer_map(clf, row))):
         raise ModelError(
             f"{clf.family.title} has no bias behind its heads or its neurons, so '{MEANS}' has nowhere to put the mean "
             f"of the removed ones. Choose repair 'refit' or '{NOTHING}'."
@@ -251,10 +250,8 @@ class FasterSteps:
     def gradients(self, importance: str) -> Gradients:
         loss, to_mean = IMPORTANCE[importance]
         if loss not in self._gradients:
-            step_progress = of_phase(self.progress, "scoring")
-            self._gradients[loss] = unit_gradients(
-                self.start, self.some, self.label_order, step_progress, self.cancel, loss
-            )
+            progress = of_phase(self.progress, "scoring")
+            self._gradients[loss] = unit_gradients(self.start, self.some, self.label_order, progress, self.cancel, loss)
         measured = self._gradients[loss]
         return measured.to_mean if to_mean and measured.to_mean is not None else measured
 
@@ -287,8 +284,8 @@ class FasterSteps:
             if (shape := search.shape(sizes)) in rows:
                 continue
             repairs = dict.fromkeys((NOTHING, MEANS, self.options.repair))
-            kept = {repair: self._near_whole(self._repaired(shape, repair)[0], self.checked) for repair in repairs}
-            rows[shape] = {"importance": name, **kept}
+            tried = {repair: self._near_whole(self._repaired(shape, repair)[0], self.checked) for repair in repairs}
+            rows[shape] = {"importance": name, **tried}
         best = min(rows.values(), key=lambda row: row[self.options.repair]["distance"])
         return Choice(best["importance"], tuple(rows.values()))
 
@@ -296,21 +293,22 @@ class FasterSteps:
         """How far its answers to train examples are from the whole model's, and how many agree."""
         if data.digest not in self._whole:
             self._whole[data.digest] = self._answers(self.clf, data)
-        wanted, own = self._whole[data.digest], self._answers(small, data)
-        distance = own.answer.imitated(torch.tensor(own.logits), torch.tensor(wanted.logits), 1.0)
-        return {"distance": float(distance), "agreement": _agreement(wanted, own)}
+        before, after = self._whole[data.digest], self._answers(small, data)
+        distance = after.answer.imitated(torch.tensor(after.logits), torch.tensor(before.logits), 1.0)
+        return {"distance": float(distance), "agreement": _agreement(before, after)}
 
-    def _answers(self, clf: Classifier, data: Dataset) -> Evaluation:
-        return evaluate(clf, data, label_order=self.label_order, precision="float32", cancel=self.cancel)
+    def _answers(self, clf: Classifier, data: Dataset, progress: Progress | None = None) -> Evaluation:
+        order = self.label_order
+        return evaluate(clf, data, label_order=order, precision="float32", progress=progress, cancel=self.cancel)
 
     @cached_property
     def checked(self) -> Dataset:
         """Train examples apart from the sample; the sample where there are too few others."""
-        taken = {(e.text, e.pair) for e in self.some}
-        rest = self.data.subset([i for i, e in enumerate(self.data) if (e.text, e.pair) not in taken])
-        if len(rest) < LEAST_CHECKED:
+        sampled = {(e.text, e.pair) for e in self.some}
+        others = self.data.subset([i for i, e in enumerate(self.data) if (e.text, e.pair) not in sampled])
+        if len(others) < LEAST_CHECKED:
             return self.some
-        return rest if len(rest) <= CHECKED else sample(rest, CHECKED, self.options.seed, "none")
+        return others if len(others) <= CHECKED else sample(others, CHECKED, self.options.seed, "none")
 
     def _repaired(self, shape: Shape, repair: str) -> tuple[Classifier, dict[str, Any] | None]:
         """The model of a shape, and the error of its repair."""
@@ -320,9 +318,9 @@ class FasterSteps:
             absorb(self.start, small, shape, self.gradients("labels").means)
         if repair in (NOTHING, MEANS):
             return small, None
-        step_progress = of_phase(self.progress, "tuning")
+        progress = of_phase(self.progress, "tuning")
         # the target is the whole model, not what the round before has left
-        return small, rebuild(self.clf, small, self.some, SOLVERS[repair], step_progress, self.cancel)
+        return small, rebuild(self.clf, small, self.some, SOLVERS[repair], progress, self.cancel)
 
     def built(
         self, shape: Shape, step: Round | None = None, name: str = ""
@@ -330,26 +328,26 @@ class FasterSteps:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning, and the learning rates that
         were tried."""
         small, error = self._repaired(shape, self.options.repair)
-        options, (watched, rest), rates = self.options.retrain, self._watched, tuple[dict[str, Any], ...]()
+        options, (watched, train), rates = self.options.retrain, self._watched, tuple[dict[str, Any], ...]()
         if options is None:
             return small, error, rates
         if step is not None:
             options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
         progress = of_phase(self.progress, TRAINS)
         if self.options.rate == AUTO and watched is not None:
-            short = _trial(options, len(rest))
-            tried = len(FACTORS) * updates_of(short, len(rest))
-            total = tried + updates_of(options, len(rest))  # trials and training have one clock
-            rates = self._rates(small, short, watched, rest, name, total)
+            short = _trial(options, len(train))
+            tried = len(FACTORS) * updates_of(short, len(train))
+            total = tried + updates_of(options, len(train))  # trials and training have one clock
+            rates = self._rates(small, short, watched, train, name, total)
             progress = after(progress, tried, total)
-            if held := [row for row in rates if row["distance"] is not None]:
-                options = dataclasses.replace(options, learning_rate=min(held, key=itemgetter("distance"))["rate"])
+            if converged := [row for row in rates if row["distance"] is not None]:
+                options = dataclasses.replace(options, learning_rate=min(converged, key=itemgetter("distance"))["rate"])
         if watched is not None and options.early_stopping is None:
             options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
-        trained = self._trained(small, rest, options, progress, watched, place)
+        trained = self._trained(small, train, options, progress, watched, place)
         if watched is not None:  # a training that leads farther from the whole model is not taken
-            trained = min((trained, small), key=lambda one: self._near_whole(one, watched)["distance"])
+            trained = min((trained, small), key=lambda model: self._near_whole(model, watched)["distance"])
             rates = tuple(
                 row | {"taken": trained is not small and row["rate"] == options.learning_rate} for row in rates
             )
@@ -362,15 +360,15 @@ class FasterSteps:
         """How long the trainings of these rounds take at most, from a few updates of the whole model."""
         if not way:
             return 0.0
-        options, n = self.options.retrain, len(self._watched[1])
+        options, (watched, train) = self.options.retrain, self._watched
         assert options is not None
-        tries = self.options.rate == AUTO and self._watched[0] is not None
-        one = seconds_of(self.clf, self._watched[1], options, self.options.seed, self.label_order, self.cancel)
+        tries = len(FACTORS) if self.options.rate == AUTO and watched is not None else 0
+        of_whole = seconds_of(self.clf, train, options, self.options.seed, self.label_order, self.cancel)
         seconds = 0.0
         for step in way:
             of_round = dataclasses.replace(options, epochs=options.epochs * step.epochs)
-            tried = len(FACTORS) * updates_of(_trial(of_round, n), n) / updates_of(of_round, n) if tries else 0.0
-            seconds += one * step.work / PASSES_OF_UPDATE * (1 + tried)
+            tried = tries * updates_of(_trial(of_round, len(train)), len(train)) / updates_of(of_round, len(train))
+            seconds += of_whole * step.work / PASSES_OF_UPDATE * (1 + tried)
         return seconds
 
     def _trained(
@@ -403,8 +401,8 @@ class FasterSteps:
         that are not trained on; None where the training diverged. What a stopped run has tried is not tried again.
         The trials are the first of ``total`` updates."""
         updates = updates_of(short, len(data))
-        kept = self._tried_rates(name) if self.folder is not None and name else None
-        rows = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
+        path = self._tried_rates(name) if self.folder is not None and name else None
+        rows = json.loads(path.read_text()) if path is not None and path.exists() else []
         for factor in FACTORS[len(rows) :]:
             rate = short.learning_rate * factor
             progress = after(of_phase(self.progress, TRAINS), len(rows) * updates, total)
@@ -413,8 +411,8 @@ class FasterSteps:
                 rows.append({"rate": rate, **self._near_whole(trained, watched)})
             except Diverged:
                 rows.append({"rate": rate, "distance": None, "agreement": None})
-            if kept is not None:
-                replace_file(kept, json.dumps(rows))
+            if path is not None:
+                replace_file(path, json.dumps(rows))
         return tuple(rows)
 
     def _tried_rates(self, name: str) -> Path:
@@ -429,15 +427,15 @@ class FasterSteps:
             return None, self.data
         chosen = limited(self.data, count, self.options.seed)
         texts = list(zip(self.data.texts, self.data.pairs or self.data.texts, strict=True))
-        seen = {texts[i] for i in chosen}
-        rest = [i for i, text in enumerate(texts) if text not in seen]
-        return (self.data.subset(chosen), self.data.subset(rest)) if rest else (None, self.data)
+        watched = {texts[i] for i in chosen}
+        train = [i for i, text in enumerate(texts) if text not in watched]
+        return (self.data.subset(chosen), self.data.subset(train)) if train else (None, self.data)
 
     def result(self, step: Round, shape: Shape, choice: Choice, name: str = "") -> Faster:
         """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
         small, error, rates = self.built(shape, step, name)
-        step_progress = of_phase(self.progress, "measuring speed")
-        speed = measured(self.clf, small, self.timer, progress=step_progress, cancel=self.cancel)
+        progress = of_phase(self.progress, "measuring speed")
+        speed = measured(self.clf, small, self.timer, progress=progress, cancel=self.cancel)
         costs = [clf.cost(length=self.timer.length) for clf in (self.clf, small)]
         metrics = baseline = change = agreement = calibration = None
         one_class, classes = "", dict[str, Any]()
@@ -478,11 +476,7 @@ class FasterSteps:
 
     def _evaluated(self, clf: Classifier) -> Evaluation:
         assert self.dev is not None
-        step_progress = of_phase(self.progress, "evaluating")
-        order = self.label_order
-        return evaluate(
-            clf, self.dev, label_order=order, precision="float32", progress=step_progress, cancel=self.cancel
-        )
+        return self._answers(clf, self.dev, of_phase(self.progress, "evaluating"))
 
     def _in_int8(self, before: Evaluation, small: Classifier) -> Evaluation:
         """The answers of the int8 file, which is what was timed."""
@@ -512,29 +506,28 @@ class FasterSteps:
             first, second = (answer.predicted(e.logits, order) for e in (before, after))
             return plain(paired_change(answer.answers(gold, first, names), second, metric).to_dict())
 
-        own, names = self.dev.answer, self.dev.label_names
-        first = change(own, self.dev.task.primary_metric)
-        if not own.measures("f1_0"):
+        of_dev, names = self.dev.answer, self.dev.label_names
+        first = change(of_dev, self.dev.task.primary_metric)
+        if not of_dev.measures("f1_0"):
             return first, None, {}
-        classes = {name: change(own, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
+        classes = {name: change(of_dev, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
         return first, change(PROBABILITIES, "neg_calibration_error"), classes
 
 
 def absorb(full: Classifier, small: Classifier, shape: Shape, means: Sequence[np.ndarray]) -> None:
     """Add what the removed units give on average to the biases behind them (edited in place)."""
-    layers = full.num_layers
-    for layer in range(layers):
-        heads = np.isin(full.present.kept_in(layer), shape.present.kept_in(layer))
-        inner = np.isin(np.arange(len(means[layers + layer])), shape.kept[layer])
-        for stay, mean, of in (
-            (heads, means[layer], lambda clf, at=layer: clf.projections(at).output),
-            (inner, means[layers + layer], lambda clf, at=layer: outer_map(clf, at)),
+    for layer in range(full.num_layers):
+        of_heads, of_neurons = means[layer], means[full.num_layers + layer]
+        heads_stay = np.isin(full.present.kept_in(layer), shape.present.kept_in(layer))
+        neurons_stay = np.isin(np.arange(len(of_neurons)), shape.kept[layer])
+        for stay, mean, whole, cut in (
+            (heads_stay, of_heads, full.projections(layer).output, small.projections(layer).output),
+            (neurons_stay, of_neurons, outer_map(full, layer), outer_map(small, layer)),
         ):
-            whole, own = of(full), of(small)
-            if own.bias is not None and mean.size:
-                weights = weights_of(own)
+            if cut.bias is not None and mean.size:
+                weights = weights_of(cut)
                 weights[-1] += (mean * ~stay[:, None]).ravel() @ weights_of(whole)[:-1]
-                set_weights(own, weights)
+                set_weights(cut, weights)
 
 
 def _trial(options: FinetuneOptions, examples: int) -> FinetuneOptions:

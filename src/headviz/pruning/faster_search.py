@@ -101,18 +101,17 @@ class Search:
     _shapes: dict[tuple[int, ...], Shape] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        there = neurons(self.clf)
         self._groups = []
         for layer, count in enumerate(self.clf.heads_per_layer):
             sizes = range(fewest_heads(self.clf), count + 1)
             loss = losses((self._heads(layer) ** 2).sum(axis=0), sizes)
             self._groups.append(Choices(tuple(sizes), self.table.of_heads(sizes), loss))
-        for layer, count in enumerate(there):
+        for layer, count in enumerate(neurons(self.clf)):
             unit = 8 if count >= 64 else 1
             inner = {min(count, round(count * i / FINEST / unit) * unit) for i in range(FINEST)}
-            left = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
-            loss = losses((self._neurons(layer) ** 2).sum(axis=0), left)
-            self._groups.append(Choices(tuple(left), self.table.of_neurons(left), loss))
+            counts = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
+            loss = losses((self._neurons(layer) ** 2).sum(axis=0), counts)
+            self._groups.append(Choices(tuple(counts), self.table.of_neurons(counts), loss))
 
     @property
     def reach(self) -> float:
@@ -180,12 +179,12 @@ class Search:
     def _neurons(self, layer: int) -> np.ndarray:
         return self.gradients.neurons[layer].astype(np.float64)
 
-    def _out_of_reach(self, target: float, most: float, nearest: str = "") -> OptionError:
-        what = "any head" if self.remove == HEADS_ONLY else "any head or neuron"
-        what = nearest or f"without {what} this model is"
-        least = math.floor(100 * most) / 100
+    def _out_of_reach(self, target: float, speed: float, nearest: str = "") -> OptionError:
+        units = "any head" if self.remove == HEADS_ONLY else "any head or neuron"
+        fastest = nearest or f"without {units} this model is"
+        rounded = math.floor(100 * speed) / 100
         return OptionError(
-            f"{target:g}× is out of reach: {what} {least:.2f}× as fast here (batch "
+            f"{target:g}× is out of reach: {fastest} {rounded:.2f}× as fast here (batch "
             f"{self.table.batch}, {self.table.length} tokens). Ask for less, or for a larger batch or length."
         )
 
@@ -250,9 +249,9 @@ def _in_turn(groups: Sequence[Choices], budget: float) -> list[int] | None:
             chosen[i, extra:][better] = k
         best = after
     at = int(np.argmin(best))
-    out = []
+    sizes = []
     for i in range(len(groups) - 1, -1, -1):
         k = int(chosen[i, at])
-        out.append(groups[i].sizes[k])
+        sizes.append(groups[i].sizes[k])
         at -= int(np.ceil((groups[i].seconds[k] - least[i]) / step - 1e-9))
-    return out[::-1]
+    return sizes[::-1]

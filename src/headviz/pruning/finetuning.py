@@ -8,14 +8,13 @@ they are read as tensors only (``weights_only``), and its pickled arguments are 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +103,8 @@ def fine_tune(
             setattr(model.config, NUM_TEXTS, 1 if train.pairs is None else 2)
         metrics = None if dev is None or order is None else lambda logits: metrics_for(dev, logits, order)
         saves = folder is not None or options.early_stopping is not None
-        tell = None if curve is None else lambda history: curve(learning_curve(history, dev))
-        watch = Watch(rows.order(options, seed), progress, cancel, saves, tell)
+        report = None if curve is None else lambda history: curve(learning_curve(history, dev))
+        watch = Watch(rows.order(options, seed), progress, cancel, saves, report)
         checkpoint = whole_checkpoint(place)
         trainer = trainer_for(
             clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask, teacher
@@ -133,8 +132,8 @@ def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) 
     """The names of a new head's outputs: the task's classes, in the user's order if there is one."""
     if not (names := tuple(train.label_names)):
         return train.answer.fresh
-    wanted = names if label_order is None else tuple(parse_order(label_order))
-    return wanted if len(wanted) == len(names) else names  # class_order refuses a wrong order before training
+    ordered = names if label_order is None else tuple(parse_order(label_order))
+    return ordered if len(ordered) == len(names) else names  # class_order refuses a wrong order before training
 
 
 def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, options: FinetuneOptions) -> None:
@@ -227,8 +226,7 @@ def randomised(clf: Classifier, seed: int) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         fresh = type(model)(model.config)
-    classifier: Any = wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
-    return classifier
+    return wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
 
 
 LARGEST = 0.25  # of the cache: larger models are not stored
@@ -271,7 +269,7 @@ def trained_once(
     begun = time.perf_counter()
     stored = _stored(store, key, clf)
     if stored is not None:
-        return dataclasses.replace(stored, seconds=time.perf_counter() - begun)
+        return replace(stored, seconds=time.perf_counter() - begun)
     trained = training()
     _store(store, key, clf, trained)
     return trained
@@ -281,14 +279,14 @@ def _stored(store: Store, key: str, clf: Classifier) -> Trained | None:
     entry = store.get(key)
     if entry is None:
         return None
-    about = json.loads(entry.words[WORDS])
+    record = json.loads(entry.words[WORDS])
     model: Any = copy.deepcopy(clf.model)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in entry.arrays.items()})
-    for name, value in about.pop("settings").items():
+    for name, value in record.pop("settings").items():
         setattr(model.config, name, value)
-    curve = tuple(read_options(Point, p, "field of a learning curve") for p in about.pop("curve"))
+    curve = tuple(read_options(Point, p, "field of a learning curve") for p in record.pop("curve"))
     # a copy of clf: the same kind of model, tokenizer and heads
-    return Trained(dataclasses.replace(clf, model=model), curve, seconds=0.0, **about)
+    return Trained(replace(clf, model=model), curve, seconds=0.0, **record)
 
 
 def _store(store: Store, key: str, clf: Classifier, trained: Trained) -> None:
@@ -297,14 +295,14 @@ def _store(store: Store, key: str, clf: Classifier, trained: Trained) -> None:
     if sum(w.nbytes for w in weights.values()) > LARGEST * store.limit:
         return
     before, after = clf.config.to_dict(), model.config.to_dict()
-    about = {
+    record = {
         "settings": {k: v for k, v in after.items() if before.get(k) != v},  # of the config, changed by training
-        "curve": [dataclasses.asdict(p) for p in trained.curve],
+        "curve": [asdict(p) for p in trained.curve],
         "updates": trained.updates,
         "epochs": trained.epochs,
         "best_epoch": trained.best_epoch,
     }
-    store.put(key, weights, {WORDS: json.dumps(about)})
+    store.put(key, weights, {WORDS: json.dumps(record)})
 
 
 UPDATES = 6  # trained to time a training, after two that warm up
@@ -320,10 +318,10 @@ def seconds_of(
     cancel: Cancel | None = None,
 ) -> float:
     """Seconds of a whole training, from its first updates."""
-    wanted = updates_of(options, len(train))
-    part = train.subset(limited(train, options.batch * options.accumulation * (UPDATES + 2), 0))
+    updates = updates_of(options, len(train))
+    few_examples = train.subset(limited(train, options.batch * options.accumulation * (UPDATES + 2), 0))
     # neither dev metrics nor a best epoch: only the updates are timed
-    plain = replace(options, early_stopping=None, evaluate_epochs=False)
+    without_dev = replace(options, early_stopping=None, evaluate_epochs=False)
     begun = time.perf_counter()
     times: list[tuple[int, float]] = []
 
@@ -338,10 +336,10 @@ def seconds_of(
         return last >= UPDATES + 2 or (last >= 2 and time.perf_counter() - begun > TRAIN_LIMIT)
 
     with suppress(Cancelled):
-        fine_tune(clf, part, plain, seed, label_order=order, progress=note, cancel=enough)
+        fine_tune(clf, few_examples, without_dev, seed, label_order=order, progress=note, cancel=enough)
     stop_if(cancel)
     measured = [t for t in times if t[0] >= 2] or times
     if len(measured) < 2:  # a training of one update: only its whole time is known
-        return (time.perf_counter() - begun) * wanted
+        return (time.perf_counter() - begun) * updates
     (first, start), (last, end) = measured[0], measured[-1]
-    return (end - start) / (last - first) * wanted
+    return (end - start) / (last - first) * updates

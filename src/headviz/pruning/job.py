@@ -51,12 +51,12 @@ class PruningJob(Job):
     def ready(self, state: State | None) -> list[str]:
         if state is None:
             return [CHECK]
-        out: list[str] = []
+        pieces: list[str] = []
         for work in works(self.plan, state):
             if self._is_ready(state, work):
                 missing = [p for p in self.parts(state, work) if p not in state.parts]
-                out += missing or [work.key]
-        return out
+                pieces += missing or [work.key]
+        return pieces
 
     def _is_ready(self, state: State, work: Work) -> bool:
         chosen = state.choice(work.seed, work.step) is not None
@@ -87,8 +87,8 @@ class PruningJob(Job):
         if state is None:
             return b""
         work, part = self._piece(state, piece)
-        wanted = self.parts(state, work) if part is None else []
-        return replace(state, parts={p: state.parts[p] for p in wanted}).to_bytes()
+        parts = self.parts(state, work) if part is None else []
+        return replace(state, parts={p: state.parts[p] for p in parts}).to_bytes()
 
     def needs(self, state: State | None, piece: str) -> list[str]:
         """The model of an earlier step, where this one scores it."""
@@ -136,18 +136,16 @@ class PruningJob(Job):
         work, part = self._piece(state, piece)
         if part is not None:
             return replace(state, parts={**state.parts, piece: result})
-        used = self.parts(state, work)
-        return replace(state, parts={p: raw for p, raw in state.parts.items() if p not in used}).plus(
-            Done.from_bytes(result)
-        )
+        joined = self.parts(state, work)
+        parts = {p: raw for p, raw in state.parts.items() if p not in joined}
+        return replace(state, parts=parts).plus(Done.from_bytes(result))
 
     def steps(self, state: State | None) -> dict[int, dict[str, Any]]:
         if state is None:
             return {}
         width = len(state.sizes) + 1
-        place = {seed: i for i, seed in enumerate(self.plan.seeds)}
         steps = {0: {**_step(state.reference), "reference": True}}
-        return steps | {1 + place[r.seed] * width + r.step: _step(r) for r in state.records}
+        return steps | {1 + self.plan.seeds.index(r.seed) * width + r.step: _step(r) for r in state.records}
 
     def expected(self, state: State | None) -> int:
         return 0 if state is None else 1 + len(self.plan.seeds) * (len(state.sizes) + 1)
@@ -174,30 +172,30 @@ class PruningJob(Job):
         """Beside the models, where ``State.load`` finds it."""
         return states_in(folder)
 
-    def _piece(self, state: State, key: str) -> tuple[Work, int | None]:
+    def _piece(self, state: State, piece: str) -> tuple[Work, int | None]:
         """The work of a piece, and the number of the part if it is one of a scoring."""
-        whole, _, part = key.partition("-p")
+        key, _, part = piece.partition("-p")
         for work in works(self.plan, state):
-            if work.key == whole:
+            if work.key == key:
                 return work, int(part) if part else None
-        raise RunError(f"This run has no piece '{key}'.")
+        raise RunError(f"This run has no piece '{piece}'.")
 
 
 def works(plan: PruningPlan, state: State) -> list[Work]:
     """All works of a run, in the order in which one machine does them."""
-    out = []
+    order = []
     for seed in plan.seeds:
-        out.append(Work(BUILD, seed, 0))
+        order.append(Work(BUILD, seed, 0))
         for step in range(1, len(state.sizes) + 1):
-            out += [Work(CHOOSE, seed, step), Work(BUILD, seed, step)]
-    return out
+            order += [Work(CHOOSE, seed, step), Work(BUILD, seed, step)]
+    return order
 
 
 def _step(record: StepRecord) -> dict[str, Any]:
     """A record as a run's step: ``seconds`` in all, ``phases`` for each phase."""
-    out: dict[str, Any] = json.loads(json.dumps(asdict(record), allow_nan=False))
-    phases = out.pop("seconds")
-    return {**out, "seconds": sum(phases.values()), "phases": phases}
+    step: dict[str, Any] = json.loads(json.dumps(asdict(record), allow_nan=False))
+    phases = step.pop("seconds")
+    return {**step, "seconds": sum(phases.values()), "phases": phases}
 
 
 def run_plan(

@@ -102,8 +102,7 @@ class Judge(ABC):
 def judge_of(context: Context, label_order: Sequence[str] | None = None, flops_length: int = LENGTH) -> Judge:
     """The judge for the task of the dev set. ``label_order`` names the model's outputs where their names do not."""
     make = plugins.function(context.dev.answer.own.get("judge", Classes))
-    judge: Judge = make(context, label_order, flops_length)
-    return judge
+    return make(context, label_order, flops_length)
 
 
 class Classes(Judge):
@@ -121,8 +120,8 @@ class Classes(Judge):
         return model.evaluate(mask, keep=False, progress=progress, cancel=cancel).logits
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
-        read = self.data.answer.predicted
-        return measured(self.data, read(answers, self.order), read(reference, self.order))
+        mine, theirs = (self.data.answer.predicted(logits, self.order) for logits in (answers, reference))
+        return measured(self.data, mine, theirs)
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,8 @@ def measured(data: Dataset, mine: np.ndarray, theirs: np.ndarray) -> Measured:
     names, answer = data.task.metrics, data.answer
     counts = answer.counts(mine, data.label_names)
     if not answer.has_gold(data):
-        same = answer.answers(theirs, theirs, data.label_names).agreement(mine)
-        return Measured({}, {}, {}, plain(same), counts)
+        agreement = answer.answers(theirs, theirs, data.label_names).agreement(mine)
+        return Measured({}, {}, {}, plain(agreement), counts)
     gold = data.gold
     answers = answer.answers(gold, theirs, data.label_names)
     return Measured(

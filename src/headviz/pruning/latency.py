@@ -89,32 +89,33 @@ class Timer:
         self.batch, self.length = batch, length
         self.texts = random_batch(clf, batch, length)
         self.own_time = clf.device.type == "cpu" and torch.get_num_threads() == 1
-        self.wait = torch.cuda.synchronize if clf.device.type == "cuda" else None
+        self.wait: Callable[[], object] = torch.cuda.synchronize if clf.device.type == "cuda" else lambda: None
         self.where = str(clf.device)
 
     @property
     def clock(self) -> str:
         return "processor" if self.own_time else "wall"
 
+    def seconds(self, run: Callable[[], object]) -> float:
+        """How long a call takes by this timer's clock."""
+        clock: Callable[[], float] = time.thread_time if self.own_time else time.perf_counter
+        start = clock()
+        run()
+        return clock() - start
+
     def __call__(self, clf: Classifier) -> float:
-        now: Callable[[], float] = time.thread_time if self.own_time else time.perf_counter
-        if self.wait is not None:
-            self.wait()
-        start = now()
-        clf.outputs_under(self.texts)
-        if self.wait is not None:
-            self.wait()
-        return now() - start
+        self.wait()
+        return self.seconds(lambda: (clf.outputs_under(self.texts), self.wait()))
 
 
 def timed_table(
     clf: Classifier, timer: Timer, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> TimeTable:
     """Time the model with all its layers cut to one size, for several sizes, each in pairs with the whole model."""
-    there = neurons(clf)
+    neuron_counts = neurons(clf)
     least = fewest_heads(clf)
     head_sizes = [least, *(size for size in _points(max(clf.heads_per_layer), 1) if size > least)]
-    neuron_sizes = _points(max(there), 8)
+    neuron_sizes = _points(max(neuron_counts), 8)
     shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]]
     shapes.append((least, 0))
     shares: list[list[float]] = []  # of the whole model's time, timed just before: other work slows both
@@ -127,15 +128,15 @@ def timed_table(
         for h, n in shapes:
             model = uniform(clf, h, n)
             timer(model)  # the first pass after its making finds nothing in the processor's cache
-            at = timer(clf)
-            whole = min(whole, at)
-            row.append(timer(model) / at)
+            seconds = timer(clf)
+            whole = min(whole, seconds)
+            row.append(timer(model) / seconds)
         shares.append(row)
         before, times = times, np.median(shares, axis=0)
         settled = bool(abs(times - before).sum() < SETTLED * times.sum())
     best = times * whole
-    heads, rest = best[: len(head_sizes)], best[len(head_sizes) :]
-    feed = np.append(rest[:-1], heads[-1])
+    heads, fewer_neurons = best[: len(head_sizes)], best[len(head_sizes) :]
+    feed = np.append(fewer_neurons[:-1], heads[-1])
     return TimeTable(
         timer.batch,
         timer.length,
@@ -143,11 +144,11 @@ def timed_table(
         torch.get_num_threads(),
         timer.clock,
         float(heads[-1]),
-        float(rest[-1]),
+        float(fewer_neurons[-1]),
         tuple(head_sizes),
         _per_layer(heads, head_sizes, clf.heads_per_layer),
         tuple(neuron_sizes),
-        _per_layer(feed, neuron_sizes, there),
+        _per_layer(feed, neuron_sizes, neuron_counts),
     )
 
 
@@ -202,11 +203,14 @@ def _points(most: int, multiple: int) -> list[int]:
     return sorted({0, *inner, most})
 
 
-def _per_layer(seconds: np.ndarray, sizes: Sequence[int], there: Sequence[int]) -> tuple[float, ...]:
-    """What one layer of each size adds: the increase over all layers that still grow, shared out; never falling."""
+def _per_layer(seconds: np.ndarray, sizes: Sequence[int], counts: Sequence[int]) -> tuple[float, ...]:
+    """What one layer of each size adds: the increase over all layers that still grow, shared out; never falling.
+
+    ``counts`` are the heads, or neurons, of each layer of the model.
+    """
     out = [0.0]
     for i in range(1, len(sizes)):
-        growing = sum(max(0, min(n, sizes[i]) - sizes[i - 1]) / (sizes[i] - sizes[i - 1]) for n in there)
+        growing = sum(max(0, min(n, sizes[i]) - sizes[i - 1]) / (sizes[i] - sizes[i - 1]) for n in counts)
         out.append(out[-1] + max(0.0, float(seconds[i] - seconds[i - 1])) / max(growing, 1e-9))
     return tuple(out)
 

@@ -28,7 +28,7 @@ from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.pruning import prune
 from ..progress import Cancel, Progress, require_functions
 from ..results import Result
-from .export import FILE, answers, in_runtime, quantise, size_of
+from .export import FILE, answers, quantise, size_of
 from .latency import PAIRS, Speed, Timer, in_pairs
 
 if TYPE_CHECKING:
@@ -116,48 +116,50 @@ def runtimes(
         mask = clf.read(pruned)
         small = None if mask == clf.present else prune(clf, mask)
     models = {"full": clf, **({} if small is None else {"pruned": small})}
-    for name, one in models.items():
-        if one.device.type != "cpu":
+    for name, model in models.items():
+        if model.device.type != "cpu":
             raise ModelError(f"Runtimes are compared on the processor. Load the {name} model there (device='cpu').")
     if small is not None and small.labels != clf.labels:
         raise ModelError(f"The pruned model has other classes ({small.labels}) than the model ({clf.labels}).")
     timer = Timer(clf, batch, length)
-    each = 2 * len(RUNTIMES)  # parts of the progress for a model: its answers, and the times
-    total, rows, known = len(models) * each, list[RuntimeRow](), np.zeros(0)
-    name_of_metric = "" if data is None else data.task.metrics[0]
-    for number, (name, one) in enumerate(models.items()):
-        with tempfile.TemporaryDirectory() as place:
-            whole = export_onnx(one, Path(place) / FILE)
-            files = {ONNX: whole, INT8: quantise(whole, whole.with_name(f"int8-{FILE}"))}
-            sessions = {runtime: Session(one, file, torch.get_num_threads()) for runtime, file in files.items()}
+    parts = 2 * len(RUNTIMES)  # of the progress for a model: its answers, and the times
+    total, rows, baseline = len(models) * parts, list[RuntimeRow](), np.zeros(0)
+    metric = "" if data is None else data.task.metrics[0]
+    for number, (name, model) in enumerate(models.items()):
+        with tempfile.TemporaryDirectory() as folder:
+            file = export_onnx(model, Path(folder) / FILE)
+            files = {ONNX: file, INT8: quantise(file, file.with_name(f"int8-{FILE}"))}
+            sessions = {runtime: Session(model, path, torch.get_num_threads()) for runtime, path in files.items()}
             predictions = list[Any]([None] * len(RUNTIMES))
             if data is not None:
-                part = _part(progress, number * each, len(RUNTIMES), total)
-                ways = (one.outputs_under, *(session.outputs for session in sessions.values()))
-                logits, order = answers(one, data, ways, label_order, part, cancel)
-                predictions = [data.answer.predicted(own, order) for own in logits]
-                known = known if rows else predictions[0]
-            for at, (runtime, now) in enumerate(zip(RUNTIMES, predictions, strict=True), len(RUNTIMES)):
-                part = _part(progress, number * each + at, 1, total)
+                part = _part(progress, number * parts, len(RUNTIMES), total)
+                ways = (model.outputs_under, *(session.outputs for session in sessions.values()))
+                logits, order = answers(model, data, ways, label_order, part, cancel)
+                predictions = [data.answer.predicted(scores, order) for scores in logits]
+                baseline = baseline if rows else predictions[0]
+            for at, (runtime, predicted) in enumerate(zip(RUNTIMES, predictions, strict=True), len(RUNTIMES)):
+                part = _part(progress, number * parts + at, 1, total)
                 if rows:
-                    call = in_runtime(sessions[runtime], timer) if runtime in sessions else partial(timer, one)
+                    call = partial(timer, model)
+                    if runtime in sessions:
+                        call = partial(timer.seconds, partial(sessions[runtime].outputs, timer.texts))
                     speed = in_pairs(partial(timer, clf), call, progress=part, cancel=cancel)
                 else:
-                    alone = float(np.median([timer(clf) for _ in range(PAIRS[0])]))
-                    speed = Speed(1.0, 1.0, 1.0, alone, alone, 0)
-                size = size_of(files[runtime]) if runtime in files else _weights(one)
+                    seconds = float(np.median([timer(clf) for _ in range(PAIRS[0])]))
+                    speed = Speed(1.0, 1.0, 1.0, seconds, seconds, 0)
+                size = size_of(files[runtime]) if runtime in files else _weights(model)
                 times = (speed.speedup, speed.low, speed.high)
                 value, change = None, None
                 if data is not None and data.labels is not None:
-                    compared = data.answer.answers(data.gold, known, data.label_names)
-                    value = compared.measure(now, name_of_metric)
-                    change = paired_change(compared, now, name_of_metric) if rows else None
+                    compared = data.answer.answers(data.gold, baseline, data.label_names)
+                    value = compared.measure(predicted, metric)
+                    change = paired_change(compared, predicted, metric) if rows else None
                 rows.append(RuntimeRow(name, runtime, size, speed.after, *times, value, change))
     return Runtimes(
         clf.name,
         "" if small is None else _less(clf, small),
         "" if data is None else data.task.name,
-        name_of_metric,
+        metric,
         0 if data is None else len(data),
         batch,
         timer.length,
@@ -168,8 +170,8 @@ def runtimes(
 
 def _less(clf: Classifier, small: Classifier) -> str:
     heads = len(small.present.off) - len(clf.present.off)
-    kept = small.cost().parameters / clf.cost().parameters
-    return f"{heads} of {clf.present.size} heads removed, {kept:.1%} of the parameters left"
+    share = small.cost().parameters / clf.cost().parameters
+    return f"{heads} of {clf.present.size} heads removed, {share:.1%} of the parameters left"
 
 
 def _weights(clf: Classifier) -> int:
