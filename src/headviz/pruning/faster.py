@@ -160,7 +160,7 @@ def prune_faster(
         result = work.result(step, *(shapes.get(step) or work.find(step.speed)))
         if retrain is not None:
             work.begin(result.model)
-        if step.asked:
+        if step.is_target:
             results[step.speed] = result
     return results[targets[0]] if single else tuple(results[target] for target in targets)
 

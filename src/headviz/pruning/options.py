@@ -182,10 +182,10 @@ RATIO = 1.5  # of the speeds of two rounds with training, at most
 
 
 class Round(NamedTuple):
-    """A speed on the way, and whether it was asked for. A round begins with the model of the one before."""
+    """A speed on the way, and whether it is a target. A round begins with the model of the one before."""
 
     speed: float
-    asked: bool
+    is_target: bool
 
     @property
     def name(self) -> str:
@@ -194,7 +194,7 @@ class Round(NamedTuple):
     @property
     def epochs(self) -> float:
         """As a share of those of a target."""
-        return 1.0 if self.asked else SHORT
+        return 1.0 if self.is_target else SHORT
 
     @property
     def work(self) -> float:

@@ -66,9 +66,9 @@ def write_outcome(
     """
     place = Path(folder) if folder is not None else context.folder / "outcome"
     seed = plan.seeds[0] if seed is None else seed
-    step = _steps(state, seed)[-1] if step is None and _steps(state, seed) else step
-    clf = model_of(context, plan, state, seed, step or 0)
-    clf.save(place / PRUNED, measured=for_card(context, plan, state.record(seed, step or 0)))
+    step = max(_steps(state, seed), default=0) if step is None else step
+    clf = model_of(context, plan, state, seed, step)
+    clf.save(place / PRUNED, measured=for_card(context, plan, state.record(seed, step)))
     clf.export_masked(place / MASKED)
     report = {**summary(state), "saved": {"seed": seed, "step": step, "digest": clf.digest}}
     replace_file(place / REPORT, json.dumps(report, indent=2, allow_nan=False) + "\n")
@@ -92,12 +92,12 @@ def for_card(context: Context, plan: PruningPlan, record: StepRecord | None) -> 
 
 def summary(state: State) -> dict[str, Any]:
     """A run as JSON for reports: plan, steps, means over seeds, shares of time, and what sections say."""
-    out = state.to_dict()
-    summary: dict[str, Any] = {name: out[name] for name in _OF_STATE}
+    record = state.to_dict()
+    summary: dict[str, Any] = {name: record[name] for name in _OF_STATE}
     summary |= {
         "grid": [state.num_layers, state.num_heads],
-        "full": [s for s in out["records"] if s["step"] == 0],
-        "steps": [s for s in out["records"] if s["step"] > 0],
+        "full": [s for s in record["records"] if s["step"] == 0],
+        "steps": [s for s in record["records"] if s["step"] > 0],
         "by_sparsity": by_sparsity(state),
         "seconds": seconds(state),
     }
@@ -108,7 +108,7 @@ def summary(state: State) -> dict[str, Any]:
 
 def by_sparsity(state: State) -> list[dict[str, Any]]:
     """Mean, sd and range of every metric over the seeds that have reached a step; full models are step 0."""
-    out = []
+    entries = []
     for step in range(len(state.sizes) + 1):
         records = [r for r in state.records if r.step == step]
         if not records:
@@ -119,20 +119,21 @@ def by_sparsity(state: State) -> list[dict[str, Any]]:
             if values:
                 mean, sd = mean_and_sd(values)
                 entry["metrics"][name] = {"mean": mean, "sd": sd, "low": min(values), "high": max(values)}
-        out.append(entry)
-    return out
+        entries.append(entry)
+    return entries
 
 
 def seconds(state: State) -> dict[str, Any]:
     """Seconds by phase over all steps, and their shares of the whole."""
-    total: dict[str, float] = {}
+    by_phase: dict[str, float] = {}
     # without training, step 0 only repeats the reference's figures
-    own = [r for r in state.records if r.step > 0 or "train" in r.seconds]
-    for record in (state.reference, *own):
+    measured = [r for r in state.records if r.step > 0 or "train" in r.seconds]
+    for record in (state.reference, *measured):
         for phase, value in record.seconds.items():
-            total[phase] = total.get(phase, 0.0) + value
-    whole = sum(total.values())
-    return {"by_phase": total, "total": whole, "shares": {k: v / whole if whole else 0.0 for k, v in total.items()}}
+            by_phase[phase] = by_phase.get(phase, 0.0) + value
+    total = sum(by_phase.values())
+    shares = {phase: value / total if total else 0.0 for phase, value in by_phase.items()}
+    return {"by_phase": by_phase, "total": total, "shares": shares}
 
 
 def curve(state: State) -> tuple[tuple[str, ...], list[Sequence[Any]]]:

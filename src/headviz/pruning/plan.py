@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 TARGET, FULL = "target", "full"  # where the last step ends: at the target, or a whole step on, not below it
 
-# Fractions of the decimal text, not of the binary float: 3 · 0.1 of 10 heads must be exactly 3 heads.
-Exact = Fraction
-
 
 def cumulative(
     total: int, step: float, until: float, keep_per_layer: int = 0, layers: int = 1, last: str = FULL
@@ -72,12 +69,12 @@ def _up_to(target: Fraction, last: str, sizes: Iterable[int]) -> list[int]:
     if last == TARGET:
         end = max(1, round(target))
         return [*takewhile(lambda size: size < end, sizes), end]
-    sparsities = []
+    reached = []
     for size in sizes:
-        sparsities.append(size)
+        reached.append(size)
         if size >= target:
             break
-    return sparsities
+    return reached
 
 
 def listed(total: int, sparsities: tuple[float, ...], keep_per_layer: int = 0, layers: int = 1) -> list[int]:
@@ -98,22 +95,18 @@ def beyond(total: int, sizes: list[int], until: float) -> list[str]:
     """A note if a step ends at the target's whole heads, yet below its share, so that one more step follows."""
     if len(sizes) < 2 or sizes[-2] != round(_exact(until) * total):
         return []
-    near, last = sizes[-2:]
+    size, last = sizes[-2:]
     text = (
-        f"{near} of {total} heads are {near / total:.2%}, a little below {{target}}, so one more step follows, to "
+        f"{size} of {total} heads are {size / total:.2%}, a little below {{target}}, so one more step follows, to "
         f"{last} heads ({last / total:.0%})."
     )
-    more = f" To end at {near} heads, choose last_step '{TARGET}'."
-    return [Note(text.format(target=f"the target of {until:g}") + more, code="one-more-step", text=text, until=until)]
-
-
-def _floor(size: int, total: int) -> float:
-    """A share with three decimals that so many heads reach, for messages: rounded down, so that it is accepted."""
-    return 1000 * size // total / 1000
+    note = f"{text.format(target=f'the target of {until:g}')} To end at {size} heads, choose last_step '{TARGET}'."
+    return [Note(note, code="one-more-step", text=text, until=until)]
 
 
 def _exact(value: float) -> Fraction:
-    return Exact(repr(float(value)))
+    """The fraction of the decimal text, not of the binary float: 3 · 0.1 of 10 heads must be exactly 3 heads."""
+    return Fraction(repr(float(value)))
 
 
 def _removable(total: int, until: float, keep_per_layer: int, layers: int) -> int:
@@ -127,7 +120,7 @@ def _removable(total: int, until: float, keep_per_layer: int, layers: int) -> in
         )
     removable = total - layers * keep_per_layer
     if _exact(until) * total > removable:
-        most = _floor(removable, total)
+        most = 1000 * removable // total / 1000  # rounded down, so that it is accepted
         but = (
             f"removes {round(_exact(until) * total)} of {total} heads, but keeping {keep_per_layer} per layer allows "
             f"{removable}. Choose at most"

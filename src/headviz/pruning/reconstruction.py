@@ -54,7 +54,7 @@ class Moments:
     rows: int
     outer: np.ndarray  # [W + 1, W + 1]: inputs with a constant 1 behind them, or 0 where the map has no bias
     cross: np.ndarray  # [W + 1, D]
-    energy: float  # Σ ‖wanted‖²
+    energy: float  # Σ ‖target‖²
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
@@ -62,10 +62,10 @@ class Moments:
         )
 
     def error(self, weights: np.ndarray) -> float:
-        """Σ ‖wanted − outputs·weights‖² for weights [W + 1, D], the last row being the bias."""
-        fit = float(np.sum(weights * self.cross))
-        own = float(np.sum(weights * (self.outer @ weights)))
-        return max(0.0, self.energy - 2 * fit + own)
+        """Σ ‖target − outputs·weights‖² for weights [W + 1, D], the last row being the bias."""
+        cross = float(np.sum(weights * self.cross))
+        square = float(np.sum(weights * (self.outer @ weights)))
+        return max(0.0, self.energy - 2 * cross + square)
 
 
 class Split(NamedTuple):
@@ -97,23 +97,23 @@ def held_out(texts: Iterable[Any]) -> list[bool]:
 
 
 def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> Moments:
-    """Accumulate (outputs [N, W], wanted [N, D]); ``constant`` says whether there is a bias to be found."""
+    """Accumulate (outputs [N, W], target [N, D]); ``constant`` says whether there is a bias to be found."""
     return _total([_moments(*piece, constant) for piece in pieces])
 
 
 def split_moments(pieces: Iterable[tuple[Tensor, Tensor, Tensor]], constant: bool = True) -> Split:
-    """The same of (outputs, wanted, whether a row is of a held-out text [N])."""
+    """The same of (outputs, target, whether a row is of a held-out text [N])."""
     sides: tuple[list[Moments], list[Moments]] = ([], [])
-    for outputs, wanted, held in pieces:
+    for outputs, target, held in pieces:
         for side, rows in zip(sides, (~held, held), strict=True):
-            side.append(_moments(outputs[rows.to(outputs.device)], wanted[rows.to(wanted.device)], constant))
+            side.append(_moments(outputs[rows.to(outputs.device)], target[rows.to(target.device)], constant))
     return Split(*map(_total, sides))
 
 
-def _moments(outputs: Tensor, wanted: Tensor, constant: bool) -> Moments:
+def _moments(outputs: Tensor, target: Tensor, constant: bool) -> Moments:
     behind = outputs.new_full((len(outputs), 1), float(constant))
     x = torch.cat([outputs, behind], dim=1).double()
-    y = wanted.double().to(x.device)
+    y = target.double().to(x.device)
     return Moments(len(x), (x.T @ x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
 
 
@@ -153,8 +153,8 @@ def solved(solve: Solve, weights: np.ndarray, rows: Split, size: int) -> tuple[n
     best, strength, error = weights, None, rows.held.error(weights)
     for tried in STRENGTHS:
         new = solve(weights, rows.fit, size, tried)
-        if largest(new) <= LIMIT * largest(weights) and (left := rows.held.error(new)) < error:
-            best, strength, error = new, tried, left
+        if largest(new) <= LIMIT * largest(weights) and (new_error := rows.held.error(new)) < error:
+            best, strength, error = new, tried, new_error
     return best, strength
 
 
@@ -164,8 +164,8 @@ def largest(weights: np.ndarray) -> float:
 
 
 # (model, row, batch) -> the stream to which a map's result was added [N, D], and what the map read [N, W]
-See = Callable[["TransformerModel", int, dict[str, Any]], tuple[Tensor, Tensor]]
-Map = tuple[str, Callable[[Any, int], nn.Linear], int, See]  # its name, where it is, inputs of a head or neuron
+Trace = Callable[["TransformerModel", int, dict[str, Any]], tuple[Tensor, Tensor]]
+Map = tuple[str, Callable[[Any, int], nn.Linear], int, Trace]  # its name, where it is, inputs of a head or neuron
 
 
 def pass_moments(
@@ -194,9 +194,9 @@ def pass_layers(
         maps: list[Map] = [("W_O", _output, small.head_size, _attention)]
         if row in less:
             maps.append(("W_2", outer_map, 1, _feed_forward))
-        for name, matrix, size, see in maps:
+        for name, matrix, size, trace in maps:
             theirs, ours = matrix(student, row), matrix(small, row)
-            pairs = _pairs(teacher, student, row, theirs, see, batches, cancel)
+            pairs = _pairs(teacher, student, row, theirs, trace, batches, cancel)
             yield Part(row, name, ours, size, split_moments(pairs, ours.bias is not None))
             theirs.weight, theirs.bias = ours.weight, ours.bias
 
@@ -206,30 +206,29 @@ def _pairs(
     student: TransformerModel,
     row: int,
     matrix: nn.Linear,
-    see: See,
+    trace: Trace,
     batches: Sequence[tuple[dict[str, Any], Tensor]],
     cancel: Cancel | None,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """(what the student's map reads [N, W], its wanted result with the bias [N, D], held out [N]) of each batch."""
+    """(what the student's map reads [N, W], its target with the bias [N, D], held out [N]) of each batch."""
     weights = torch.from_numpy(weights_of(matrix))
     for batch, held in tracked(batches, cancel=cancel):
-        wanted, _ = see(teacher, row, batch)
-        own, inputs = see(student, row, batch)
+        target, _ = trace(teacher, row, batch)
+        stream, inputs = trace(student, row, batch)
         result = inputs.double().cpu() @ weights[:-1] + weights[-1]
         real = student.real_tokens(row, batch).cpu()
-        yield inputs, wanted.double().cpu() - (own.double().cpu() - result), held[:, None].expand_as(real)[real]
+        yield inputs, target.double().cpu() - (stream.double().cpu() - result), held[:, None].expand_as(real)[real]
 
 
 def _output(clf: Any, row: int) -> nn.Linear:
-    output: nn.Linear = clf.projections(row).output
-    return output
+    return clf.projections(row).output
 
 
 def _attention(clf: TransformerModel, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """The stream after a row's attention, and the outputs of the row's heads."""
-    with _seen(clf.module(clf.family.reader(*clf.place(row)))) as seen:
+    with calls_of(clf.module(clf.family.reader(*clf.place(row)))) as calls:
         outputs = _outputs(clf, batch)
-    ((stream, _),) = seen  # one pass of the decoder
+    ((stream, _),) = calls  # one pass of the decoder
     return stream[clf.real_tokens(row, batch)], _real(clf, row, batch, outputs[row])
 
 
@@ -237,26 +236,27 @@ def _feed_forward(clf: TransformerModel, row: int, batch: dict[str, Any]) -> tup
     """The stream after an encoder's layer, and the activations that W_2 reads."""
     parts = clf.family.layers[ENCODER]
     layer = clf.module(parts.modules)[row]
-    with _seen(layer.get_submodule(parts.reader)) as whole, _seen(outer_map(clf, row)) as fed:
+    with calls_of(layer.get_submodule(parts.reader)) as of_reader, calls_of(outer_map(clf, row)) as of_map:
         _outputs(clf, batch)
-    (read, returned), (neurons, _) = whole[0], fed[0]
+    (read, returned), (neurons, _) = of_reader[0], of_map[0]
     real = clf.real_tokens(row, batch)
     return (read if parts.reader else returned)[real], neurons[real]
 
 
 @contextmanager
-def _seen(module: nn.Module) -> Generator[list[tuple[Any, Tensor]]]:
-    """What a module is given and what it returns, in each call inside the block."""
-    seen: list[tuple[Any, Tensor]] = []
+def calls_of(*modules: nn.Module) -> Generator[list[tuple[Any, Tensor]]]:
+    """What these modules are given and what they return, in each call inside the block."""
+    calls: list[tuple[Any, Tensor]] = []
 
     def keep(_: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> None:
-        seen.append((inputs[0] if inputs else None, output[0] if isinstance(output, tuple) else output))
+        calls.append((inputs[0] if inputs else None, output[0] if isinstance(output, tuple) else output))
 
-    handle = module.register_forward_hook(keep)
+    hooks = [module.register_forward_hook(keep) for module in modules]
     try:
-        yield seen
+        yield calls
     finally:
-        handle.remove()
+        for hook in hooks:
+            hook.remove()
 
 
 @torch.inference_mode()
@@ -361,12 +361,13 @@ def rebuild(
         sums += errors
         weight = {"before": largest(old), "after": largest(new)}
         maps.append(
-            {"layer": part.layer, "map": part.name, "ridge": ridge, "largest": weight, "held_out": _shares(errors[1])}
+            {"layer": part.layer, "map": part.name, "ridge": ridge, "largest": weight, "held_out": shares(errors[1])}
         )
-    return {**_shares(sums.sum(axis=0)), "held_out": _shares(sums[1]), "maps": maps}
+    return {**shares(sums.sum(axis=0)), "held_out": shares(sums[1]), "maps": maps}
 
 
-def _shares(sums: np.ndarray) -> dict[str, float]:
+def shares(sums: Iterable[float]) -> dict[str, float]:
+    """The squared error before and after, as shares of the squared target, of these three sums."""
     before, after, energy = map(float, sums)
     return {"before": before / energy, "after": after / energy} if energy else {"before": 0.0, "after": 0.0}
 
@@ -378,8 +379,8 @@ def text_layers(
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
     chunks, less = range(len(teacher.chunks)), narrowed(full, small)
-    out = held_out(encodings)
-    held = [torch.tensor([out[text] for text in c.texts()]) for c in teacher.chunks]
+    of_texts = held_out(encodings)
+    held = [torch.tensor([of_texts[text] for text in c.texts()]) for c in teacher.chunks]
     for layer in tracked(range(full.num_layers), progress, cancel):
         last = layer + 1 == full.num_layers
         if last:  # the first tokens alone
@@ -393,16 +394,16 @@ def text_layers(
         if last and layer not in less:
             return
         student.renew()
-        whole, part = (
+        of_teacher, of_student = (
             [s.between(layer, i, outputs[i]) for i in chunks] for s, outputs in ((teacher, theirs), (student, mine))
         )
         if layer in less:
-            fed = split_moments(_fed(teacher, student, layer, whole, part, held))
+            fed = split_moments(_fed(teacher, student, layer, of_teacher, of_student, held))
             yield Part(layer, "W_2", outer_map(small, layer), 1, fed)
             student.renew()
         for i in chunks if not last else ():
-            teacher.end(layer, i, whole[i])
-            student.end(layer, i, part[i])
+            teacher.end(layer, i, of_teacher[i])
+            student.end(layer, i, of_student[i])
 
 
 def _stages(clf: Classifier) -> PostNormStages:
@@ -413,10 +414,10 @@ def _stages(clf: Classifier) -> PostNormStages:
 
 
 def _fed(
-    teacher: Stream, student: Stream, layer: int, whole: list[Tensor], part: list[Tensor], held: list[Tensor]
+    teacher: Stream, student: Stream, layer: int, of_teacher: list[Tensor], of_student: list[Tensor], held: list[Tensor]
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """(activations of the neurons left [N, I], the wanted result of W_2 and its bias [N, D], held out [N])."""
+    """(activations of the neurons left [N, I], the target of W_2 and its bias [N, D], held out [N])."""
     matrix = outer_map(teacher.clf, layer)
-    for theirs, mine, rows in zip(whole, part, held, strict=True):
-        wanted = theirs + _through(matrix, teacher.stages.neurons(layer, theirs)) - mine
-        yield student.stages.neurons(layer, mine), wanted, rows
+    for theirs, mine, rows in zip(of_teacher, of_student, held, strict=True):
+        target = theirs + _through(matrix, teacher.stages.neurons(layer, theirs)) - mine
+        yield student.stages.neurons(layer, mine), target, rows

@@ -20,7 +20,7 @@ from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, tracked
 from ..storage.exchange import MaskLike
 from .algorithms import NOTHING, REPAIRS
-from .reconstruction import Moments, Solve, Stream, moments, pass_moments, rebuild, set_weights, weights_of
+from .reconstruction import Moments, Solve, Stream, moments, pass_moments, rebuild, set_weights, shares, weights_of
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -77,13 +77,11 @@ def compensate(
     Means are taken in the full model, once for all masks. Returns the squared error of the attention outputs on the
     sample, before and after, as a share of their squared size, each layer with the full model's inputs.
     """
-    key = ("bias", full.digest, data.digest)
-    if key not in memory:
-        for old in [k for k in memory if isinstance(k, tuple) and k[0] == "bias"]:
-            del memory[old]
-        memory[key] = output_moments(full, data, progress, cancel)
+    key = (full.digest, data.digest)
+    if memory.get("bias", ((),))[0] != key:
+        memory["bias"] = (key, output_moments(full, data, progress, cancel))
     before = after = energy = 0.0
-    for layer, m in enumerate(memory[key]):
+    for layer, m in enumerate(memory["bias"][1]):
         gone = small.present.off_in(layer)
         weights = weights_of(full.projections(layer).output)
         energy += float(np.sum(weights[:-1] * (m.outer[:-1, :-1] @ weights[:-1])))
@@ -98,10 +96,10 @@ def compensate(
         before += error
         after += max(0.0, error - m.rows * float(mean @ mean))
         matrix = small.projections(layer).output
-        kept = weights_of(matrix)
-        kept[-1] += mean
-        set_weights(matrix, kept)
-    return {"before": before / energy if energy else 0.0, "after": after / energy if energy else 0.0}
+        weights = weights_of(matrix)
+        weights[-1] += mean
+        set_weights(matrix, weights)
+    return shares((before, after, energy))
 
 
 def output_moments(
@@ -126,16 +124,16 @@ def scale_heads(weights: np.ndarray, m: Moments, head_size: int, strength: float
 
 
 def factors(weights: np.ndarray, m: Moments, head_size: int, strength: float) -> np.ndarray:
-    """The factor of each head, [h]: argmin Σ ‖wanted − bias − Σ_h f_h·W_h·out_h‖², held near 1 by a ridge."""
+    """The factor of each head, [h]: argmin Σ ‖target − bias − Σ_h f_h·W_h·out_h‖², held near 1 by a ridge."""
     heads = (len(weights) - 1) // head_size
     if heads == 0:
         return np.ones(0)
-    own, bias = weights[:-1], weights[-1]
+    matrix, bias = weights[:-1], weights[-1]
     # Σ_n ⟨W_h out_h, W_g out_g⟩ = Σ of the block (h, g) of (W·Wᵀ) ∘ (outᵀ·out)
-    joint = (own @ own.T) * m.outer[:-1, :-1]
+    joint = (matrix @ matrix.T) * m.outer[:-1, :-1]
     gram = joint.reshape(heads, head_size, heads, head_size).sum(axis=(1, 3))  # [h, h]
-    wanted = m.cross[:-1] - np.outer(m.outer[-1, :-1], bias)  # outᵀ·(wanted − bias)
-    right = (own * wanted).sum(axis=1).reshape(heads, head_size).sum(axis=1)  # [h]
+    target = m.cross[:-1] - np.outer(m.outer[-1, :-1], bias)  # outᵀ·(target − bias)
+    right = (matrix * target).sum(axis=1).reshape(heads, head_size).sum(axis=1)  # [h]
     ridge = strength * np.trace(gram) / heads
     if ridge == 0:  # all heads put out zero
         return np.ones(heads)
@@ -143,13 +141,11 @@ def factors(weights: np.ndarray, m: Moments, head_size: int, strength: float) ->
 
 
 def refit_output(weights: np.ndarray, m: Moments, _: int, strength: float) -> np.ndarray:
-    """argmin Σ ‖wanted − in·X‖² + ridge·‖X − weights‖² over X [W + 1, D]: never worse than ``weights``."""
+    """argmin Σ ‖target − in·X‖² + ridge·‖X − weights‖² over X [W + 1, D]: never worse than ``weights``."""
     width = len(weights) - 1
     ridge = strength * (np.trace(m.outer[:-1, :-1]) / width if width else 0.0)
     penalty = np.append(np.full(width, ridge or 1.0), 0.0 if m.outer[-1, -1] else 1.0)  # the bias is free
-    left = m.outer + np.diag(penalty)
-    change: np.ndarray = np.linalg.solve(left, m.cross - m.outer @ weights)
-    return weights + change
+    return weights + np.linalg.solve(m.outer + np.diag(penalty), m.cross - m.outer @ weights)
 
 
 SOLVERS: dict[str, Solve] = {"tune": scale_heads, "refit": refit_output}

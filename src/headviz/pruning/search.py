@@ -63,8 +63,8 @@ def _best_by_place(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...
         np.put_along_axis(chosen, subsets, 1.0, axis=1)
         joint = np.einsum("ch,hg,cg->c", chosen, fisher, chosen, optimize=True)
         best = int(np.argmin(levels(joint)))
-        own = float(fisher[np.ix_(start, start)].sum())
-        return start if own <= joint[best] + TOLERANCE * abs(own) else tuple(int(h) for h in subsets[best])
+        of_start = float(fisher[np.ix_(start, start)].sum())
+        return start if of_start <= joint[best] + TOLERANCE * abs(of_start) else tuple(int(h) for h in subsets[best])
     return _swapped(fisher, start) if heads <= SWAPPED else _swept(fisher, start)
 
 

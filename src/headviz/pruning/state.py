@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +35,7 @@ STATE = "state"  # among the parts of scorings
 MODELS = "models"  # the folder of the trained models
 
 Table = tuple[tuple[float | None, ...], ...]  # [L][H], None = not measured
-CHOOSE: Literal["choose"] = "choose"
-BUILD: Literal["build"] = "build"
+CHOOSE, BUILD = "choose", "build"
 
 
 @dataclass(frozen=True)
@@ -221,12 +220,11 @@ class State:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON's own types; records name their logits by digest."""
-        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("logits", "parts")}
-        out["choices"] = [dataclasses.asdict(c) for c in self.choices]
-        out["reference"] = dataclasses.asdict(self.reference)
-        out["records"] = [dataclasses.asdict(r) for r in self.records]
-        plain: dict[str, Any] = json.loads(json.dumps(out, allow_nan=False))
-        return plain
+        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("logits", "parts")}
+        record["choices"] = [dataclasses.asdict(c) for c in self.choices]
+        record["reference"] = dataclasses.asdict(self.reference)
+        record["records"] = [dataclasses.asdict(r) for r in self.records]
+        return json.loads(json.dumps(record, allow_nan=False))
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], logits: Mapping[str, np.ndarray] | None = None) -> State:
@@ -362,13 +360,13 @@ class Replay:
 
     @property
     def question(self) -> Question | None:
-        return self._wish if isinstance(self._wish, Question) else None
+        return self._request if isinstance(self._request, Question) else None
 
     @property
     def mask(self) -> Remove | FisherSearch | HeadMask:
         """How the mask of this step is made, once there is no question."""
-        assert not isinstance(self._wish, Question)
-        return self._wish
+        assert not isinstance(self._request, Question)
+        return self._request
 
     def answer(self, scores: Scored) -> None:
         self.scores = scores
@@ -378,12 +376,12 @@ class Replay:
 
     def _send(self, answer: np.ndarray | HeadMask | None) -> None:
         try:
-            self._wish = self._masks.send(answer)
+            self._request = self._masks.send(answer)
         except StopIteration:
             raise RunError(f"Algorithm '{self.name}' ends before its last step.") from None
-        if not isinstance(self._wish, Score | LearnGates | Remove | FisherSearch | HeadMask):
-            what = type(self._wish).__name__
-            raise RunError(f"Algorithm '{self.name}' yields a {what}. It may yield Score, Remove or a mask.")
+        if not isinstance(self._request, Score | LearnGates | Remove | FisherSearch | HeadMask):
+            kind = type(self._request).__name__
+            raise RunError(f"Algorithm '{self.name}' yields a {kind}. It may yield Score, Remove or a mask.")
 
 
 def mask_of(state: State, choice: Choice) -> HeadMask:

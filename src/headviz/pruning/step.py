@@ -121,15 +121,15 @@ class Step:
 
     # masks ------------------------------------------------------------------------------------
 
-    def _mask(self, wish: Remove | FisherSearch | HeadMask, scores: Scored | None) -> tuple[HeadMask, Scored | None]:
-        """The mask that an algorithm wants, and what it was chosen by."""
-        if isinstance(wish, FisherSearch):
-            return self._searched(wish.size)
-        if isinstance(wish, HeadMask):
-            return wish, scores
-        count = wish.size - len(wish.mask.off)
-        more = lowest(wish.scores, count, self._removable(wish.mask), self.plan.keep_per_layer, seed=self._tie_seed)
-        return wish.mask.without(more), scores
+    def _mask(self, request: Remove | FisherSearch | HeadMask, scores: Scored | None) -> tuple[HeadMask, Scored | None]:
+        """The mask that an algorithm asks for, and what it was chosen by."""
+        if isinstance(request, FisherSearch):
+            return self._searched(request.size)
+        if isinstance(request, HeadMask):
+            return request, scores
+        mask, count = request.mask, request.size - len(request.mask.off)
+        heads = lowest(request.scores, count, self._removable(mask), self.plan.keep_per_layer, seed=self._tie_seed)
+        return mask.without(heads), scores
 
     def _searched(self, size: int) -> tuple[HeadMask, Scored]:
         """Search and rearrange for a size, from θ*'s gradients (computed once per seed)."""
@@ -168,17 +168,17 @@ class Step:
         if isinstance(question, LearnGates):
             return self._learned(question)
         context, plan, data = self.context, self.plan, self.sample
-        how: dict[str, Any] = {"seed": self.work.seed, "progress": self._progress("score"), "cancel": self.cancel}
+        call: dict[str, Any] = {"seed": self.work.seed, "progress": self._progress("score"), "cancel": self.cancel}
         options = dict(plan.score_options)
         scores: Any
         if plan.score_source == "masked-lm":  # θ0 at its own task under the mask, not the model that was given
             clf, mask = context.masked_lm(), question.trained if question.mask is None else question.mask
-            scores = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **how)
+            scores = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **call)
         else:
             clf, mask = self._scored(question)
             if context.score is not None:
                 order = plan.label_order
-                scores = context.score(clf, data, plan.score, mask=mask, options=options, label_order=order, **how)
+                scores = context.score(clf, data, plan.score, mask=mask, options=options, label_order=order, **call)
             elif parts:
                 scores = join(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
             else:
@@ -225,9 +225,15 @@ class Step:
         return self.context.sample(self.plan, self.work.seed, self.plan.samples)
 
     def _keywords(self, mask: HeadMask | None) -> dict[str, Any]:
-        place = checkpoint_folder(self.context.folder, self.work.seed, self.work.step) / "score.safetensors"
-        how = {"progress": self._progress("score"), "cancel": self.cancel, "checkpoint": place}
-        return keywords(self.plan, self.work.seed, mask=mask, **how)
+        folder = checkpoint_folder(self.context.folder, self.work.seed, self.work.step)
+        return keywords(
+            self.plan,
+            self.work.seed,
+            mask=mask,
+            progress=self._progress("score"),
+            cancel=self.cancel,
+            checkpoint=folder / "score.safetensors",
+        )
 
     # models -----------------------------------------------------------------------------------
 
@@ -323,11 +329,11 @@ class Step:
         return of_phase(self.progress, phase)
 
 
-def keywords(plan: PruningPlan, seed: int, **how: Any) -> dict[str, Any]:
-    """Keywords for ``score_heads``; ``how`` = mask, progress, cancel, checkpoint."""
+def keywords(plan: PruningPlan, seed: int, **call: Any) -> dict[str, Any]:
+    """Keywords for ``score_heads``; ``call`` = mask, progress, cancel, checkpoint."""
     # Not cached: an interrupted scoring's values come from other batches, so their last bits may differ.
     options = table_options(plan.score, dict(plan.score_options), seed)
-    return {**how, "label_order": plan.label_order, "cache": False, **options}
+    return {**call, "label_order": plan.label_order, "cache": False, **options}
 
 
 def scored(scores: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
@@ -335,8 +341,8 @@ def scored(scores: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask:
     values = np.asarray(scores.values, dtype=float)
     if values.shape != (clf.num_layers, clf.num_heads):
         raise ModelError(f"Score '{plan.score}' gave a table of {values.shape}, not of the model's heads.")
-    kept = clf.under(mask).array()
-    if not np.isfinite(values[kept]).any() and kept.any():
+    on = clf.under(mask).array()
+    if not np.isfinite(values[on]).any() and on.any():
         raise ModelError(f"Score '{plan.score}' could not be measured for any head of '{clf.name}'.")
     return Scored(plain_table(values), _optional(scores, "interval_low"), _optional(scores, "interval_high"), len(data))
 
@@ -369,8 +375,7 @@ def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, A
 
 def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -> int:
     """Into how many parts each scoring of a plan can be split; 1 = it cannot be split."""
-    own = function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score
-    if own:
+    if function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score:
         return 1
     return count(plan.score, examples)
 

@@ -7,8 +7,9 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from ..models.in_place import masked
 from ..progress import stop_if
 from ..results import plain
 from .options import IN_BATCH, FinetuneOptions
+from .reconstruction import calls_of
 from .state import Point
 from .training_folder import seal
 
@@ -54,8 +56,8 @@ def trainer_for(
     place: Path,
     watch: Watch,
     checkpoint: str | None,
-    mask: HeadMask | None = None,
-    teacher: Teacher | None = None,
+    mask: HeadMask | None,
+    teacher: Teacher | None,
 ) -> Any:
     trained = model  # as it is, whatever Trainer wraps around it
     imitation = None if teacher is None else Imitation(teacher, clf, model)
@@ -85,15 +87,15 @@ def trainer_for(
                 raise Diverged(divergence(step, total, options), learning_curve(self.state.log_history, None))
             return (loss, {"logits": logits}) if return_outputs else loss
 
-        def evaluate(self, *args: Any, **how: Any) -> Any:
+        def evaluate(self, *args: Any, **kwargs: Any) -> Any:
             # its data loader draws a seed, which would change the dropout of all updates that follow
             with torch.random.fork_rng([clf.device] if clf.device.type == "cuda" else []):
-                return super().evaluate(*args, **how)
+                return super().evaluate(*args, **kwargs)
 
     def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
         return clf.labelled([e for e, _ in batch], [y for _, y in batch])
 
-    def part(share: float) -> int:
+    def updates_in(share: float) -> int:
         return int(np.ceil(share * updates_of(options, len(rows))))
 
     best = Best() if teacher is None else Best("loss", -1)
@@ -113,8 +115,8 @@ def trainer_for(
         adam_beta2=options.beta2,
         weight_decay=options.weight_decay,
         lr_scheduler_type=SCHEDULERS[options.schedule],
-        lr_scheduler_kwargs={"num_decay_steps": part(options.fall)} if options.schedule == "plateau" else None,
-        warmup_steps=part(options.warmup),
+        lr_scheduler_kwargs={"num_decay_steps": updates_in(options.fall)} if options.schedule == "plateau" else None,
+        warmup_steps=updates_in(options.warmup),
         max_grad_norm=options.max_grad_norm,
         bf16=options.precision == "bfloat16",
         fp16=options.precision == "float16",
@@ -136,7 +138,6 @@ def trainer_for(
         report_to="none",
         disable_tqdm=True,
     )
-    callbacks: list[Any] = [watch, *([patience] if patience else [])]
     trainer = _Trainer(
         model=model,
         args=arguments,
@@ -144,7 +145,7 @@ def trainer_for(
         train_dataset=rows,
         eval_dataset=dev,
         compute_metrics=_measure(metrics) if dev is not None else None,
-        callbacks=callbacks,
+        callbacks=[watch, *([patience] if patience else [])],
     )
     # transformers assumes that any model with **kwargs averages over accumulated batches itself
     trainer.model_accepts_loss_kwargs = False
@@ -186,39 +187,24 @@ class Imitation:
         if parts is not None and len(clf.family.layers) == 1:
             sizes = zip(clf.heads_per_layer, neurons(clf) or [1] * clf.num_layers, strict=True)
             empty = [heads == 0 == inner for heads, inner in sizes]
-            whole: Any = self.teacher.model.model
-            ours, theirs = (one.base_model.get_submodule(parts.modules) for one in (model, whole))
+            networks: tuple[Any, Any] = model, self.teacher.model.model
+            ours, theirs = (network.base_model.get_submodule(parts.modules) for network in networks)
             self.pairs = [(ours[i], theirs[i]) for i in range(clf.num_layers - 1) if not empty[i + 1]]
 
     def losses(self, model: Any, inputs: dict[str, Any], labels: Any) -> tuple[torch.Tensor, torch.Tensor]:
         real = inputs.get("attention_mask")
-        theirs_too, teacher = dict(inputs), self.teacher
-        with _states([ours for ours, _ in self.pairs]) as ours:
+        same_inputs, teacher = dict(inputs), self.teacher
+        with calls_of(*(ours for ours, _ in self.pairs)) as ours:
             logits = self.clf.trained_logits(model, inputs).float()
-        with torch.no_grad(), _states([theirs for _, theirs in self.pairs]) as theirs:
-            wanted = self.clf.trained_logits(teacher.model.model, theirs_too).float()
+        with torch.no_grad(), calls_of(*(theirs for _, theirs in self.pairs)) as theirs:
+            target = self.clf.trained_logits(teacher.model.model, same_inputs).float()
         loss = (1 - teacher.share) * self.clf.loss(logits, labels)
-        loss = loss + teacher.share * self.clf.answer.imitated(logits, wanted, teacher.temperature)
-        for mine, other in zip(ours, theirs, strict=True):
+        loss = loss + teacher.share * self.clf.answer.imitated(logits, target, teacher.temperature)
+        for (_, mine), (_, other) in zip(ours, theirs, strict=True):
             rows = slice(None) if real is None or real.shape != mine.shape[:2] else real != 0
             square = other[rows].float().square().mean()
             loss = loss + teacher.layers / len(ours) * mse_loss(mine[rows].float(), other[rows].float()) / square
         return logits, loss
-
-
-@contextmanager
-def _states(modules: Sequence[Any]) -> Iterator[list[torch.Tensor]]:
-    """What these modules return in a pass inside the block."""
-    seen: list[torch.Tensor] = []
-    hooks = [
-        module.register_forward_hook(lambda _, __, out: seen.append(out[0] if isinstance(out, tuple) else out))
-        for module in modules
-    ]
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _measure(metrics: Any) -> Any:
@@ -251,10 +237,10 @@ class Watch(transformers.TrainerCallback):
         progress: Progress | None,
         cancel: Cancel | None,
         saves: bool,
-        history: Callable[[History], None] | None = None,
+        report: Callable[[History], None] | None,
     ) -> None:
         self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
-        self.history, self._reported = history, float("-inf")
+        self.report, self._reported = report, float("-inf")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.order.epoch = int(state.epoch or 0)  # a fraction is the part of a resumed epoch that is done
@@ -272,10 +258,10 @@ class Watch(transformers.TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Report the history so far, after updates and evaluations, at most once every ``TELL`` seconds."""
-        now = time.monotonic()
-        if self.history is not None and now - self._reported >= TELL:
-            self._reported = now
-            self.history(state.log_history)
+        seconds = time.monotonic()
+        if self.report is not None and seconds - self._reported >= TELL:
+            self._reported = seconds
+            self.report(state.log_history)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_save = self.saves
@@ -357,13 +343,13 @@ class Order(torch.utils.data.Sampler):
         size = 50 * self.batch
         batches: list[list[int]] = []
         for at in range(0, len(order), size):
-            part = sorted(order[at : at + size], key=lambda i: self.lengths[i])
-            batches += [part[i : i + self.batch] for i in range(0, len(part), self.batch)]
+            by_length = sorted(order[at : at + size], key=self.lengths.__getitem__)
+            batches += [by_length[i : i + self.batch] for i in range(0, len(by_length), self.batch)]
         # a shorter batch must be the last one, or it would shift the borders of those after it
-        rest = [b for b in batches if len(b) < self.batch]
-        whole = [b for b in batches if len(b) == self.batch]
-        draw.shuffle(whole)
-        return iter([i for b in (*whole, *rest) for i in b])
+        shorter = [b for b in batches if len(b) < self.batch]
+        full = [b for b in batches if len(b) == self.batch]
+        draw.shuffle(full)
+        return chain.from_iterable((*full, *shorter))
 
 
 CURVE_POINTS = 100
@@ -393,9 +379,9 @@ def learning_curve(history: Sequence[dict[str, Any]], dev: Dataset | None) -> tu
     width = max(1, -(-len(losses) // CURVE_POINTS))
     points = []
     for i in range(0, len(losses), width):
-        part = losses[i : i + width]
-        mean = float(np.mean([h["loss"] for h in part]))
-        last = part[-1]
+        averaged = losses[i : i + width]
+        mean = float(np.mean([h["loss"] for h in averaged]))
+        last = averaged[-1]
         points.append(Point(int(last["step"]), float(last["epoch"]), plain(mean), plain(last.get("learning_rate"))))
     names = () if dev is None else dev.task.metrics
     for h in history:

@@ -69,11 +69,11 @@ def claim(
     if path.exists():
         try:
             # folders of earlier versions have no order
-            there = {"order": mine["order"], **json.loads(read_small(path, 2**24))}
+            recorded = {"order": mine["order"], **json.loads(read_small(path, 2**24))}
         except (ValueError, TypeError, RecursionError) as error:
             raise OptionError(f"'{path}' is damaged. Remove its folder, or choose another one.") from error
-        if there != mine:
-            changed = ", ".join(k for k in {**there, **mine} if there.get(k) != mine.get(k))
+        if recorded != mine:
+            changed = ", ".join(k for k in {**recorded, **mine} if recorded.get(k) != mine.get(k))
             raise OptionError(
                 f"'{place}' holds checkpoints of another training (different {changed}). "
                 f"Its own command goes on from there; {removal(place)} removes them."

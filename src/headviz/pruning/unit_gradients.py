@@ -103,11 +103,11 @@ def _gradients(
 
 def _moved(clf: Classifier, logits: Tensor, encodings: Sequence[Any]) -> Tensor:
     """The loss against answers that have moved by noise, which an example's tokens draw."""
-    wanted = logits.detach().clone()
-    for row, e in zip(wanted, encodings, strict=True):
+    target = logits.detach().clone()
+    for row, e in zip(target, encodings, strict=True):
         noise = np.random.default_rng(zlib.crc32(str(e.ids).encode())).standard_normal(row.shape)
         row += torch.from_numpy(noise).to(row)
-    return len(logits) * clf.answer.imitated(logits, wanted, SOFT)
+    return len(logits) * clf.answer.imitated(logits, target, SOFT)
 
 
 @dataclass(eq=False)
