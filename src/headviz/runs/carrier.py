@@ -66,20 +66,20 @@ def outcome_of(error: BaseException) -> dict[str, Any]:
     """What the record says of a run that this error ended: ``error``, ``code`` and ``resumable``."""
     if isinstance(error, UserError):
         return {"error": str(error), "code": error.code, "resumable": error.resumable}
-    code, text = _explained(error)
-    return {"error": text, "code": code, "resumable": True}
-
-
-def _explained(error: BaseException) -> tuple[str, str]:
     if is_out_of_memory(error):
-        return OUT_OF_MEMORY, (
-            "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
-            "or start a new run with a smaller batch or shorter texts."
+        code, text = (
+            OUT_OF_MEMORY,
+            (
+                "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
+                "or start a new run with a smaller batch or shorter texts."
+            ),
         )
-    if (message := disk_error(error)) is not None:
-        return DiskFull.code, f"{message} Then resume the run."
-    first = (str(error).strip() or "no message").splitlines()[0]
-    return FAULT, f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
+    elif (message := disk_error(error)) is not None:
+        code, text = DiskFull.code, f"{message} Then resume the run."
+    else:
+        first = (str(error).strip() or "no message").splitlines()[0]
+        code, text = FAULT, f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
+    return {"error": text, "code": code, "resumable": True}
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -126,10 +126,10 @@ class Pace:
         if self._steps is None:  # the steps of earlier attempts
             self._steps, self._full, self._since = steps, full, now
             return
-        made = (steps - full) - (self._steps - self._full)
-        if made > 0:
+        new = (steps - full) - (self._steps - self._full)
+        if new > 0:
             self._spent += now - self._since
-            self._timed += made
+            self._timed += new
         if steps > self._steps:
             self._since = now
         self._steps, self._full = steps, full
@@ -143,9 +143,8 @@ class Pace:
         """Seconds to the end. None where not known: before the first step, and in a last one that takes longer."""
         if self.each is None or not self._left:
             return None
-        running = max(0.0, self.each - (now - self._since))
-        left = running + self.each * (self._left - 1)
-        return left or None
+        of_this_step = max(0.0, self.each - (now - self._since))
+        return of_this_step + self.each * (self._left - 1) or None
 
 
 LOOK = 0.15  # seconds between two looks at the cancel flag
@@ -165,7 +164,7 @@ class Heartbeat(threading.Thread):
         self._phase: tuple[str, int, int] = ("starting", 0, 0)
         self._phase_begun = time.monotonic()
         self._stopped = threading.Event()
-        self._asked: float | None = None
+        self._cancel_seen: float | None = None
         self._signal: int | None = None
         self._memory_kills = memory_kills()
         self.before_end: Callable[[], object] = lambda: None
@@ -215,13 +214,12 @@ class Heartbeat(threading.Thread):
         self.join(timeout=5)
 
     def run(self) -> None:
-        next_beat = next_fence = 0.0
-        next_fence = time.monotonic() + FENCE
+        next_beat, next_fence = 0.0, time.monotonic() + FENCE
         while not self._stopped.wait(LOOK):
             now = time.monotonic()
             if self.cancelled():
-                self._asked = self._asked or now
-                if now - self._asked > GRACE:
+                self._cancel_seen = self._cancel_seen or now
+                if now - self._cancel_seen > GRACE:
                     self._end_now()
             if now >= next_beat:
                 next_beat = now + BEAT
@@ -274,15 +272,15 @@ class Heartbeat(threading.Thread):
 
 def _usage() -> tuple[float, int]:
     """Processor per cent since the last call (100 = one core) and bytes of memory, children included."""
-    memory, own = 0, _own()
+    memory, worker = 0, _this_process()
     with suppress(psutil.Error):
-        for process in [own, *own.children(recursive=True)]:
+        for process in [worker, *worker.children(recursive=True)]:
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
-    return own.cpu_percent(), memory
+    return worker.cpu_percent(), memory
 
 
 @cache
-def _own() -> Any:
+def _this_process() -> Any:
     """One object, because it remembers the time of the last call."""
     return psutil.Process()

@@ -22,6 +22,7 @@ from .process import monotonic, place
 from .record import ID
 
 LARGEST_JSON = 256 * 2**20  # bytes of an outcome
+LOG_END = 16_384  # bytes of a log that are read
 RESERVE = 256 * 1024  # bytes held per run and freed when the disk is full, so that the end can be recorded
 
 _SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
@@ -99,20 +100,20 @@ class RunFiles:
         content = self.read_json(self.cancel_flag)
         return monotonic() - content["at"] if content.get("place") == place() else 0.0
 
-    def log_tail(self, lines: int = 30, limit: int = 16_384) -> list[str]:
+    def log_tail(self, lines: int = 30) -> list[str]:
         """The end of the log, with access tokens hidden."""
         try:
             with opened(self.log) as file:
                 file.seek(0, os.SEEK_END)
                 size = file.tell()
-                file.seek(max(0, size - limit))
-                raw = file.read(limit)
+                file.seek(max(0, size - LOG_END))
+                raw = file.read(LOG_END)
         except OptionError:
             return []
         text = raw.decode("utf-8", errors="replace")
-        shown = [part.rpartition("\r")[2] for part in text.split("\n")]  # a progress bar's last state only
-        shown = shown[1:] if size > limit else shown
-        return [_SECRET.sub("hf_…", line) for line in shown if line.strip()][-lines:]
+        ends = [line.rpartition("\r")[2] for line in text.split("\n")]  # a progress bar's last state only
+        ends = ends[1:] if size > LOG_END else ends
+        return [_SECRET.sub("hf_…", line) for line in ends if line.strip()][-lines:]
 
     def size(self) -> int:
         """Bytes on disk."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import RunError
 from ..pruning import baselines
@@ -54,10 +54,10 @@ class WorkerReport:
         """What the run gets of the processor, and what others take where that slows it down; empty if not known."""
         if self.cpu_percent is None:
             return ""
-        own = f"processor {self.cpu_percent:.0f} % of a core"
+        of_run = f"processor {self.cpu_percent:.0f} % of a core"
         if (self.others_percent or 0.0) < BUSY:
-            return own
-        return f"{own}, the machine is busy: other programs take {self.others_percent:.0f} % of it"
+            return of_run
+        return f"{of_run}, the machine is busy: other programs take {self.others_percent:.0f} % of it"
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class RunView(Shown):
     @property
     def share_done(self) -> float:
         """The share of ``count`` that is done, for a progress bar."""
-        done, whole = self.count
-        return min(1.0, done / max(1, whole))
+        done, expected = self.count
+        return min(1.0, done / max(1, expected))
 
     def to_dict(self) -> dict[str, Any]:
         """As ``headviz run show --json`` prints it."""
@@ -215,22 +215,22 @@ def _is_step(step: Any) -> bool:
     if not isinstance(step, dict) or not isinstance(step.get("metrics"), dict):
         return False
     numbers = [*step["metrics"].values(), step.get("step"), step.get("sparsity"), step.get("seed")]
-    return all(one is None or isinstance(one, int | float) for one in numbers)
+    return all(isinstance(number, int | float | None) for number in numbers)
 
 
 def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:
     """The worker's last report; reports of earlier attempts do not count."""
     content = files.read_json(files.progress)
-    asked = files.cancel_flag.exists()
+    cancelling = files.cancel_flag.exists()
     if content.get("attempt") != record.attempt:
-        return WorkerReport(phase="starting", cancelling=asked)
+        return WorkerReport(phase="starting", cancelling=cancelling)
     if content.get("place") == place():
         silent = monotonic() - content["beat"]
     else:
         silent = max(0.0, time.time() - content["time"])
-    names = [one.name for one in fields(WorkerReport) if one.name not in ("silent", "cancelling")]
-    known: dict[str, Any] = {n: content[n] for n in names if content.get(n) is not None}
-    return WorkerReport(**known, silent=silent, cancelling=asked)
+    names = [field.name for field in fields(WorkerReport) if field.name not in ("silent", "cancelling")]
+    report: dict[str, Any] = {name: content[name] for name in names if content.get(name) is not None}
+    return WorkerReport(**report, silent=silent, cancelling=cancelling)
 
 
 def _position(registry: Registry, record: RunRecord) -> int | None:
@@ -242,19 +242,6 @@ def _position(registry: Registry, record: RunRecord) -> int | None:
         if r.slot == record.slot and r.executor != CARRIED and not r.claim  # with a claim it is just starting
     ]
     return next((i for i, r in enumerate(waiting, 1) if r.id == record.id), None)
-
-
-class SweepRun(Protocol):
-    """What the table reads of a run (``reading.RunView``)."""
-
-    @property
-    def record(self) -> RunRecord: ...
-
-    @property
-    def steps(self) -> Sequence[Mapping[str, Any]]: ...
-
-    @property
-    def baseline(self) -> Sequence[Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -273,9 +260,9 @@ class Row:
     model: str = baselines.PRUNED  # at 0 % GIVEN or RETRAINED
 
 
-def results(children: Sequence[SweepRun]) -> list[Row]:
+def results(children: Sequence[RunView]) -> list[Row]:
     """The table of the runs of a sweep so far; a metric that is undefined for a seed counts as missing."""
-    groups: dict[tuple[str, str, str], list[SweepRun]] = {}
+    groups: dict[tuple[str, str, str], list[RunView]] = {}
     for child in children:
         groups.setdefault(combination(child), []).append(child)
     rows = []
@@ -307,14 +294,14 @@ def results(children: Sequence[SweepRun]) -> list[Row]:
     return rows
 
 
-def combination(run: SweepRun) -> tuple[str, str, str]:
+def combination(run: RunView) -> tuple[str, str, str]:
     """Task, algorithm and score of a run: the ``Row`` that it is counted in."""
     task, algorithm, score = (str(run.record.spec.get(n) or run.record.kind) for n in ("task", "algorithm", "score"))
     return task, algorithm, score
 
 
-def full_models(run: SweepRun) -> list[Mapping[str, Any]]:
+def full_models(run: RunView) -> list[Mapping[str, Any]]:
     """The full models that a run's steps are compared with, one per seed: retrained ones, else θ* for each."""
-    which = baselines.against(run.record.spec, run.baseline)
-    full = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
-    return full if which == baselines.RETRAINED else full * len(run.record.spec.get("seeds") or [0])
+    full_role = baselines.against(run.record.spec, run.baseline)
+    full = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == full_role]
+    return full if full_role == baselines.RETRAINED else full * len(run.record.spec.get("seeds") or [0])

@@ -5,7 +5,7 @@ A new column is one line of ``step_columns`` or ``SWEEP_COLUMNS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from statistics import mean, stdev
@@ -52,8 +52,8 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
     detail = DETAIL if prunes else PLACES
     tied = PLACES if baselines.ties(models) else DETAIL
     sized = PLACES if "sparsity" in has else DETAIL
-    same = agreement_name(names)
-    form = numbers.share if same == SAME_ANSWERS else numbers.number
+    agreement = agreement_name(names)
+    form = numbers.share if agreement == SAME_ANSWERS else numbers.number
     columns = (
         (any(_model(s, prunes) for s in models), Column("model", value=lambda s: _model(s, prunes))),
         (several, Column("seed", value=lambda s: None if s.get("reference") else s.get("seed"))),
@@ -64,14 +64,14 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
         *((True, _away(n)) for n in names[:1] if retrained),
         (prunes, Column("against", value=lambda s: baselines.NAMES.get(s.get("against", "")), places=DETAIL)),
         ("heads_off" in has, _plain("heads off", "heads_off", places=detail)),
-        ("agreement" in has, _plain(same, "agreement", form, "compared with the full model", detail)),
+        ("agreement" in has, _plain(agreement, "agreement", form, "compared with the full model", detail)),
         ("parameters" in has, _plain("parameters", "parameters", "{:,}".format)),
         ("flops" in has, _plain("FLOPs", "flops", "{:.3g}".format, places=detail)),
         ("speedup" in has, _plain("speedup", "speedup", "×{:.2f}".format, places=detail)),
         (True, _plain("time", "seconds", numbers.span)),
         ("mask" in has, _plain("mask", "mask", str, "in hexadecimal digits, 1 = on", (TERMINAL, FILES))),
     )
-    return [column for wanted, column in columns if wanted]
+    return [column for shown, column in columns if shown]
 
 
 def _plain(title: str, field: str, form: Any = "", meaning: str = "", places: Collection[str] = PLACES) -> Column:
@@ -86,8 +86,8 @@ def _plain(title: str, field: str, form: Any = "", meaning: str = "", places: Co
 
 def _metric(name: str) -> Column:
     """A metric; other kinds of runs than those that prune may have metrics of their own."""
-    known = METRICS.get(name.split("-")[0])
-    scale = 100 if known is None else known.points
+    metric = METRICS.get(name.split("-")[0])
+    scale = 100 if metric is None else metric.points
     return Column(
         metric_title(name),
         lambda v: numbers.metric(v, scale),
@@ -101,17 +101,14 @@ def _change(name: str) -> Column:
     """What changes against the full model that the step is compared with."""
     scale = points_in(name)
 
-    def change(step: Step, end: str) -> float | None:
-        end_of_interval: float | None = ((step.get("change") or {}).get(name) or {}).get(end)
-        return end_of_interval
-
     def ends(step: Step) -> Ends:
-        return change(step, "low"), change(step, "high")
+        change = baselines.change_of(step, name)
+        return change.get("low"), change.get("high")
 
     return Column(
         f"change of {metric_title(name)}",
         lambda v: numbers.points(v, scale),
-        lambda s: change(s, "delta"),
+        lambda s: baselines.change_of(s, name).get("delta"),
         "in points",
         f"change of {name}",
         ends=ends,
@@ -151,25 +148,21 @@ def compared(spec: Step, baseline: Sequence[Step], steps: Sequence[Step]) -> str
     return f"Every step is compared with θ*, the model before pruning.{note}{ties}"
 
 
-def _of(field: str) -> Callable[[Row], Any]:
-    return attrgetter(field)
-
-
 def _three(value: float) -> str:
     return numbers.fixed(value, 3)
 
 
 SWEEP_COLUMNS = (
-    Column("task", value=_of("task")),
-    Column("algorithm", value=_of("algorithm")),
-    Column("score", value=_of("score")),
-    Column("heads removed", numbers.share, _of("sparsity"), name="sparsity"),
-    Column("model", baselines.NAMES.__getitem__, _of("model")),
-    Column("metric", value=_of("metric")),
-    Column("mean", _three, _of("mean"), "over the seeds that are done"),
-    Column("sd", _three, _of("sd"), "standard deviation over the seeds"),
-    Column("seeds", value=_of("seeds")),
-    Column("missing", value=_of("missing"), meaning="seeds without this step"),
+    Column("task", value=attrgetter("task")),
+    Column("algorithm", value=attrgetter("algorithm")),
+    Column("score", value=attrgetter("score")),
+    Column("heads removed", numbers.share, attrgetter("sparsity"), name="sparsity"),
+    Column("model", baselines.NAMES.__getitem__, attrgetter("model")),
+    Column("metric", value=attrgetter("metric")),
+    Column("mean", _three, attrgetter("mean"), "over the seeds that are done"),
+    Column("sd", _three, attrgetter("sd"), "standard deviation over the seeds"),
+    Column("seeds", value=attrgetter("seeds")),
+    Column("missing", value=attrgetter("missing"), meaning="seeds without this step"),
 )
 
 
@@ -221,24 +214,24 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
     metric = metric or next(iter(points[0]["metrics"]), None)
     if metric is None:
         return None
-    which = baselines.against(run.get("spec") or {}, run["baseline"])
+    full_role = baselines.against(run.get("spec") or {}, run["baseline"])
     by_seed: dict[int, list[tuple[float, float]]] = {}
     for step in run["steps"]:
         seed = step.get("seed")
-        own = by_seed.setdefault(int(seed or 0), [])
-        full = baselines.full_of(run["baseline"], seed, which)
-        for s in (full, step) if not own else (step,):
+        of_seed = by_seed.setdefault(int(seed or 0), [])
+        full = baselines.full_of(run["baseline"], seed, full_role)
+        for s in (full, step) if not of_seed else (step,):
             if s is not None and (value := s["metrics"].get(metric)) is not None:
-                own.append((s["sparsity"], value))
-    full_mean = baselines.summary(run["baseline"], which, metric)
-    baseline = baselines.summary(run["baseline"], baselines.GIVEN, metric)
+                of_seed.append((s["sparsity"], value))
+    full_mean = baselines.summary(run["baseline"], full_role, metric)
+    unpruned = baselines.summary(run["baseline"], baselines.GIVEN, metric)
     return Curve(
         name or f"{run['title']} ({run['id']})",
         metric,
         full_mean and full_mean[0],
-        {seed: own for seed, own in by_seed.items() if own},
-        which,
-        baseline[0] if baseline and which != baselines.GIVEN else None,
+        {seed: of_seed for seed, of_seed in by_seed.items() if of_seed},
+        full_role,
+        unpruned[0] if unpruned and full_role != baselines.GIVEN else None,
         next((c for s in points if (c := (s.get("constant") or {}).get(metric)) is not None), None),
     )
 
@@ -252,18 +245,18 @@ def sweep_curves(children: Sequence[RunView]) -> list[Curve]:
     several = len({task for task, _, _ in groups}) > 1
     curves = []
     for (task, algorithm, score), runs in groups.items():
-        own = [c for run in runs if (c := curve_of(run.to_dict())) is not None]
-        if not own:
+        of_runs = [c for run in runs if (c := curve_of(run.to_dict())) is not None]
+        if not of_runs:
             continue
-        first = own[0]
-        known = [v for run in runs for s in full_models(run) if (v := s["metrics"].get(first.metric)) is not None]
-        by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
+        first = of_runs[0]
+        full = [v for run in runs for s in full_models(run) if (v := s["metrics"].get(first.metric)) is not None]
+        by_seed = {seed: points for c in of_runs for seed, points in c.by_seed.items()}
         name = f"{algorithm} by {score}" + (f", {task}" if several else "")
-        curves.append(replace(first, name=name, baseline=mean(known) if known else None, by_seed=by_seed))
+        curves.append(replace(first, name=name, baseline=mean(full) if full else None, by_seed=by_seed))
     return curves
 
 
-def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
+def run_curves(curves: Sequence[Curve]) -> go.Figure:
     """Metric against percentage pruned, one colour per run; thin lines are seeds, bands one sd over them.
 
     Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and the best
@@ -318,11 +311,11 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
         constant_line(fig, level, curves[0].metric)
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], zeroline=False)
     fig.update_yaxes(title=metric_title(curves[0].metric) if curves else "", zeroline=False)
-    return frame(fig, height, top=32, showlegend=several_runs)
+    return frame(fig, 400, top=32, showlegend=several_runs)
 
 
 def _level(fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False) -> None:
     """A line across, named at its right end."""
     place = f"{'bottom' if below else 'top'} right"
-    more = {"annotation_text": name, "annotation_position": place, "annotation_font": {"size": SMALL}}
-    fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(more if name else {}))
+    label = {"annotation_text": name, "annotation_position": place, "annotation_font": {"size": SMALL}}
+    fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(label if name else {}))

@@ -126,20 +126,20 @@ class AblationJob(SourcesJob):
         return {**state, "layers": {**state["layers"], piece: record}}
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
-        out = {}
+        steps = {}
         for layer, rows in state["layers"].items():
             # NaN where the metric is undefined: JSON has no word for it
             costs = [None if math.isnan(full - masked) else full - masked for _, full, masked, *_ in rows["rows"]]
-            known = [cost for cost in costs if cost is not None]
-            out[int(layer)] = {
+            defined = [cost for cost in costs if cost is not None]
+            steps[int(layer)] = {
                 "layer": int(layer),
                 "sparsity": 1 / _mask(state).size,
                 "mask": None,
-                "metrics": {"largest cost": max(known, default=None), "smallest cost": min(known, default=None)},
+                "metrics": {"largest cost": max(defined, default=None), "smallest cost": min(defined, default=None)},
                 "costs": [[row[0], cost] for row, cost in zip(rows["rows"], costs, strict=True)],
                 "seconds": rows["seconds"],
             }
-        return out
+        return steps
 
     def expected(self, state: State) -> int:
         return 0 if state["about"] is None else len({h.layer for h in _mask(state).kept})

@@ -102,16 +102,18 @@ class FasterJob(SourcesJob):
     def ready(self, state: State) -> list[str]:
         if state[TABLE] is None:
             return [TABLE]
-        way = self.spec.rounds
-        left = [
-            n for n, (_, _, before) in way.items() if n not in state[BUILD] and (not before or before in state[BUILD])
+        built = state[BUILD]
+        names = [
+            name
+            for name, (_, _, before) in self.spec.rounds.items()
+            if name not in built and (not before or before in built)
         ]
-        return [f"{BUILD}:{n}" if n in state[FIND] else f"{TURN}:{n}:{len(_turns(state, n))}" for n in left]
+        return [f"{BUILD}:{n}" if n in state[FIND] else f"{TURN}:{n}:{len(_turns(state, n))}" for n in names]
 
     def parcel(self, state: State, piece: str) -> bytes:
         _, name, _ = _parts(piece)
-        kept = {TABLE: state[TABLE], TURN: _turns(state, name), FIND: state[FIND].get(name)}
-        return json.dumps({**kept, START: self._start(state, name)}).encode()
+        measured = {TABLE: state[TABLE], TURN: _turns(state, name), FIND: state[FIND].get(name)}
+        return json.dumps({**measured, START: self._start(state, name)}).encode()
 
     def needs(self, state: State, piece: str) -> list[str]:
         """The model that a round begins with."""
@@ -144,8 +146,8 @@ class FasterJob(SourcesJob):
         begun, request = time.perf_counter(), json.loads(parcel)
         work: FasterSteps = tools.loaded.made
         work.progress, work.cancel = tools.progress, tools.cancel
-        what, name, _ = _parts(piece)
-        if what == TABLE:
+        task, name, _ = _parts(piece)
+        if task == TABLE:
             shared = chosen_on(*work.read)
             notes = [shared] if shared else []
             return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
@@ -153,7 +155,7 @@ class FasterJob(SourcesJob):
         self._begin(work, tools.folder, request[START])
         remove, step, _ = self.spec.rounds[name]
         turns = [Turn.from_dict(turn) for turn in request[TURN]]
-        if what == TURN:
+        if task == TURN:
             return json.dumps(_turn(work, remove, step.speed, turns)).encode()
         choice = turns[0].choice if turns else Choice()
         if "out_of_reach" in request[FIND]:
@@ -167,8 +169,8 @@ class FasterJob(SourcesJob):
             present = result.model.present
             record |= {"sparsity": present.sparsity, "mask": present.hex, "model": f"models/{name}"}
             record |= {"digest": result.model.digest, "batch_seconds": record["seconds"]}
-        about = {"target": step.speed, "remove": remove, "seconds": time.perf_counter() - begun}
-        return json.dumps({"sparsity": None, "mask": None, **record, **about}, allow_nan=False).encode()
+        record |= {"target": step.speed, "remove": remove, "seconds": time.perf_counter() - begun}
+        return json.dumps({"sparsity": None, "mask": None, **record}, allow_nan=False).encode()
 
     def _begin(self, work: FasterSteps, folder: Path, start: str) -> None:
         """Let the work cut the model that a round begins with."""
@@ -179,11 +181,11 @@ class FasterJob(SourcesJob):
             work.begin(None)
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
-        what, name, number = _parts(piece)
+        task, name, number = _parts(piece)
         record = json.loads(result)
-        if what == TABLE:
+        if task == TABLE:
             return {**state, **record}
-        if what == BUILD:
+        if task == BUILD:
             return {**state, BUILD: {**state[BUILD], name: record}}
         turns = [*_turns(state, name)[: int(number)], *record[TURN]]
         shapes = state[FIND] if record[FIND] is None else {**state[FIND], name: record[FIND]}
@@ -206,14 +208,13 @@ class FasterJob(SourcesJob):
 
 def _parts(piece: str) -> tuple[str, str, str]:
     """What a piece does, for which model, and the number of its turn."""
-    what, name, number = [*piece.split(":"), "", ""][:3]
-    return what, name, number
+    task, name, number = [*piece.split(":"), "", ""][:3]
+    return task, name, number
 
 
 def _turns(state: State, name: str) -> list[dict[str, Any]]:
     """What the search for a model has timed; runs begun before turns were kept have none."""
-    turns: list[dict[str, Any]] = state.get(TURN, {}).get(name, [])
-    return turns
+    return state.get(TURN, {}).get(name, [])
 
 
 def _turn(work: FasterSteps, remove: str, target: float, before: Sequence[Turn]) -> dict[str, Any]:
@@ -227,6 +228,6 @@ def _turn(work: FasterSteps, remove: str, target: float, before: Sequence[Turn])
             turns.append(search.timed(sizes))
         if search.next(target, turns) is None:
             shape = search.best(target, turns)[0].to_dict()
-    except OptionError as wrong:
-        shape = {"out_of_reach": str(wrong)}  # of this target; the others are built
+    except OptionError as error:
+        shape = {"out_of_reach": str(error)}  # of this target; the others are built
     return {TURN: [turn.to_dict() for turn in turns[len(before) :]], FIND: shape}

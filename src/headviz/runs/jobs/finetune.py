@@ -132,8 +132,7 @@ class FinetuneJob(Job):
         return prune(clf, HeadMask.from_hex(spec.mask, clf.num_layers, clf.num_heads))
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
-        record: State = json.loads(result)
-        return record
+        return json.loads(result)
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         return {0: state} if state else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,11 +57,8 @@ class State:
 
     parts: int | None = None
     sources: dict[str, Any] | None = None  # None: of a run begun before they were kept
-    pieces: Mapping[str, bytes] = ()  # type: ignore[assignment]
+    pieces: Mapping[str, bytes] = field(default_factory=dict)
     table: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pieces", dict(self.pieces))
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class ScoringJob(SourcesJob):
         return [name for name in self._names(state) if name not in state.pieces] or [JOIN]
 
     def parcel(self, state: State, piece: str) -> bytes:
-        return _packed(state) if piece == JOIN else b""
+        return self.pack(state) if piece == JOIN else b""
 
     def load(self, folder: Path) -> Loaded:
         """With the scoring, which holds the token ids."""
@@ -109,7 +106,7 @@ class ScoringJob(SourcesJob):
             scoring.cancel = tools.cancel
             tables = measure(scoring, int(piece))
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()
-        state = _unpacked(parcel)
+        state = self.unpack(parcel)
         parts = [ScorePart.from_bytes(state.pieces[name]) for name in self._names(state)]
         clf = scoring.clf
         table = join(Scoring(clf, scoring.data, **_options(self.spec, clf)), [dict(p.tables) for p in parts])
@@ -141,10 +138,16 @@ class ScoringJob(SourcesJob):
         return 0 if state.parts is None else 1
 
     def pack(self, state: State) -> bytes:
-        return _packed(state)
+        head = json.dumps({"parts": state.parts, "sources": state.sources, "table": state.table})
+        return pack({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.pieces.items())}, {"state": head})
 
     def unpack(self, raw: bytes) -> State:
-        return _unpacked(raw)
+        try:
+            arrays, words = unpack(raw)
+            head = json.loads(words["state"])
+            return State(pieces={n: a.tobytes() for n, a in arrays.items()}, **head)
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"The state of the run is damaged: {error}") from error
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         """The table of ``headviz score``."""
@@ -156,25 +159,11 @@ class ScoringJob(SourcesJob):
         return [str(i) for i in range(state.parts or 0)]
 
 
-def _packed(state: State) -> bytes:
-    head = json.dumps({"parts": state.parts, "sources": state.sources, "table": state.table})
-    return pack({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.pieces.items())}, {"state": head})
-
-
-def _unpacked(raw: bytes) -> State:
-    try:
-        arrays, words = unpack(raw)
-        head = json.loads(words["state"])
-        return State(pieces={n: a.tobytes() for n, a in arrays.items()}, **head)
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"The state of the run is damaged: {error}") from error
-
-
 def _options(spec: ScoreSpec, clf: Classifier) -> dict[str, Any]:
     """Keywords for the scoring; a score with random draws gets the spec's seed."""
     from ...pruning.step import table_options
 
     heads = parse_heads(spec.off, clf.stacks)
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(heads) if heads else None
-    about = {"mask": mask, "label_order": spec.label_order, "cache": False}
-    return {**about, **table_options(spec.score or DEFAULT, dict(spec.options), spec.seed)}
+    options = table_options(spec.score or DEFAULT, dict(spec.options), spec.seed)
+    return {"mask": mask, "label_order": spec.label_order, "cache": False, **options}
