@@ -51,7 +51,7 @@ ASKED = {
         main_refused(["run", "start", "--model", "demo", "--task", "demo", "--algorithm", "gates-causal"])
     """,
     "cluster": """
-        from headviz.runs.kinds import check; check("dask")
+        from headviz.runs.kinds import check_executor; check_executor("dask")
         from headviz.cli import main; main_refused(["run", "start", "--kind", "score", "--executor", "dask"])
     """,
 }

@@ -45,8 +45,7 @@ def make_job(kind: str, spec: dict[str, Any]) -> Job:
     options = plugins.without(spec)
     if kind not in RUNS:
         raise RunError(plugins.unknown("kind of run", kind, RUNS))
-    job: Job = plugins.function(RUNS[kind].make)(options)
-    return job
+    return plugins.function(RUNS[kind].make)(options)
 
 
 def kind_title(kind: str) -> str:
@@ -63,7 +62,7 @@ def executor_named(name: str) -> Executor:
     return EXECUTORS[name]
 
 
-def check(name: str) -> None:
+def check_executor(name: str) -> None:
     """Refuse an executor that is unknown or cannot be used now."""
     if name not in (LOCAL, CARRIED):
         plugins.function(executor_named(name).check)()

@@ -6,13 +6,13 @@ pruned models are faster and that other work may share the machine.
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,7 @@ class Amount:
     evaluations: int
 
     def __add__(self, other: Amount) -> Amount:
-        mine, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
-        return Amount(*(a + b for a, b in zip(mine, theirs, strict=True)))
+        return Amount(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ def prepare_all(
     planned = []
     for plan in tracked(plans, progress, cancel):
         require_kind(plan, PruningPlan, "plan = headviz.PruningPlan(model, task, algorithm)")
-        here: dict[str, Any] = absolute(vars(plan))
-        planned.append(_prepared(dataclasses.replace(plan, **here), contexts, cancel))
+        places: dict[str, Any] = absolute(vars(plan))
+        planned.append(_prepared(replace(plan, **places), contexts, cancel))
     return planned
 
 
@@ -151,8 +150,8 @@ def amount(plan: PruningPlan, steps: int) -> Amount:
 def title_of(plan: PruningPlan) -> str:
     """The title of a run in lists."""
     name = Path(plan.model).name or plan.model
-    about = name if name == plan.task else f"{name} on {plan.task}"
-    return f"{plan.algorithm} by {plan.score}, {about}"[:200]
+    subject = name if name == plan.task else f"{name} on {plan.task}"
+    return f"{plan.algorithm} by {plan.score}, {subject}"[:200]
 
 
 def device_name(device: object) -> str:
@@ -185,10 +184,9 @@ def estimate(prepared: Prepared, threads: int, cancel: Cancel | None = None) -> 
     """Measure the three kinds of work of a checked plan on this machine, with as many threads as the run will have."""
     begun = time.perf_counter()
     with timed_with(threads):
-        plan = prepared.plan
-        evaluation = _evaluation(prepared, plan.label_order, cancel)
-        scoring = _scoring(prepared, plan, cancel)
-        finetuning = _finetuning(prepared, plan, cancel) if prepared.amount.finetunings else None
+        evaluation = _evaluation(prepared, cancel)
+        scoring = _scoring(prepared, cancel)
+        finetuning = _finetuning(prepared, cancel) if prepared.amount.finetunings else None
     return Estimate(
         scoring,
         finetuning,
@@ -226,14 +224,14 @@ def _some(data: Dataset, count: int) -> Dataset:
     return data.subset(limited(data, count, 0))
 
 
-def _evaluation(prepared: Prepared, order: Sequence[str] | None, cancel: Cancel | None) -> float:
+def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
     from ..evaluation.dispatch import evaluator_of
 
     context = prepared.context
     part = _some(context.dev, EXAMPLES)
 
     def measure(data: Dataset) -> None:
-        evaluator_of(context.clf, data, label_order=order).evaluate(cancel=cancel)
+        evaluator_of(context.clf, data, label_order=prepared.plan.label_order).evaluate(cancel=cancel)
 
     measure(_some(part, 8))  # warms up
     begun = time.perf_counter()
@@ -241,30 +239,26 @@ def _evaluation(prepared: Prepared, order: Sequence[str] | None, cancel: Cancel 
     return (time.perf_counter() - begun) * len(context.dev) / len(part)
 
 
-def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
+def _scoring(prepared: Prepared, cancel: Cancel | None) -> float:
     from ..pruning.step import keywords
     from ..scores.scoring import score_heads
 
-    context = prepared.context
-    whole = context.sample(plan, plan.seeds[0], plan.samples)
-    # a score of all examples together takes as long as it has rounds, however many examples there are
-    rounds = rounds_of(plan)
-    few = plan
-    if rounds is not None:
-        fewer = {**dict(plan.score_options), rounds[0]: ROUNDS}
-        few = replace(plan, score_options=tuple(fewer.items()))
+    plan, context = prepared.plan, prepared.context
+    sample = context.sample(plan, plan.seeds[0], plan.samples)
 
-    def seconds(part: Dataset) -> float:
+    def seconds(plan: PruningPlan, data: Dataset) -> float:
         begun = time.perf_counter()
-        score_heads(context.clf, part, **keywords(few, plan.seeds[0], cancel=cancel))
+        score_heads(context.clf, data, **keywords(plan, plan.seeds[0], cancel=cancel))
         return time.perf_counter() - begun
 
-    if rounds is not None:
-        return seconds(whole) * rounds[1] / ROUNDS
+    # a score of all examples together takes as long as it has rounds, however many examples there are
+    if (rounds := rounds_of(plan)) is not None:
+        options = {**dict(plan.score_options), rounds[0]: ROUNDS}
+        return seconds(replace(plan, score_options=tuple(options.items())), sample) * rounds[1] / ROUNDS
 
-    seconds(_some(whole, 4))  # warms up
-    part = _some(whole, SCORED)
-    return seconds(part) * len(whole) / len(part)
+    seconds(plan, _some(sample, 4))  # warms up
+    part = _some(sample, SCORED)
+    return seconds(plan, part) * len(sample) / len(part)
 
 
 def rounds_of(plan: PruningPlan) -> tuple[str, int] | None:
@@ -279,12 +273,12 @@ def rounds_of(plan: PruningPlan) -> tuple[str, int] | None:
     return None
 
 
-def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
-    context = prepared.context
-    options = plan.finetune or context.recipe or FinetuneOptions()
-    seed = plan.seeds[0]
+def _finetuning(prepared: Prepared, cancel: Cancel | None) -> float:
     from ..pruning.finetuning import seconds_of
 
+    plan, context = prepared.plan, prepared.context
+    options = plan.finetune or context.recipe or FinetuneOptions()
+    seed = plan.seeds[0]
     return seconds_of(context.base(seed), context.train, options, seed, plan.label_order, cancel)
 
 

@@ -128,17 +128,17 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
     return int(process.pid)
 
 
-def be_nice(wanted: int) -> None:
+def be_nice(niceness: int) -> None:
     """Give way to everything else on the machine; 0 = not at all.
 
     With Linux' autogroups (usual on desktops) niceness counts within a session only. A worker has a session of its
     own, so its autogroup is made nice as well.
     """
-    if wanted:
+    if niceness:
         with suppress(OSError, AttributeError):
-            os.nice(wanted - os.nice(0))
+            os.nice(niceness - os.nice(0))
         with suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(wanted))
+            Path("/proc/self/autogroup").write_text(str(niceness))
 
 
 def kill(identity: Identity) -> None:

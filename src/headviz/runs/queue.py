@@ -117,16 +117,16 @@ def _reconcile_one(registry: Registry, record: RunRecord) -> RunRecord:
     if not is_gone(record, files):
         return record
     kill_leftovers(record.worker)
-    asked = record.state == CANCELLING or age is not None
-    error, code = ("", "") if asked else lost_words(files)
+    cancelled = record.state == CANCELLING or age is not None
+    error, code = ("", "") if cancelled else lost_words(files)
     try:
-        if asked and record.state != CANCELLING:
+        if cancelled and record.state != CANCELLING:
             registry.apply(record.id, CANCEL, claim=record.claim)
         return registry.apply(record.id, VANISH, claim=record.claim, error=error, code=code, ended=time.time())
     except (IllegalTransition, Superseded):
         return registry.get(record.id)  # meanwhile it ended properly, or was taken again
     except RunError:  # locked or full: return the true state, and record it another time
-        return replace(record, state=follow(CANCELLING if asked else record.state, VANISH), error=error, code=code)
+        return replace(record, state=follow(CANCELLING if cancelled else record.state, VANISH), error=error, code=code)
 
 
 def is_gone(record: RunRecord, files: RunFiles) -> bool:
@@ -142,14 +142,14 @@ def is_gone(record: RunRecord, files: RunFiles) -> bool:
 
 def lost_words(files: RunFiles) -> tuple[str, str]:
     """The error of a run whose worker ended without a message, and the error's code."""
-    last = files.read_json(files.progress)
-    words, code = "The worker process is gone: it was killed, ran out of memory, or the machine restarted.", ""
-    before, now = last.get("memory_kills"), memory_kills()
-    if last.get("place") == place() and isinstance(before, int) and now is not None and now > before:
-        words, code = "The worker process ran out of memory: the system ended it.", OUT_OF_MEMORY
-    if last.get("memory"):
-        words += f" It last used {last['memory'] / 2**30:.1f} GB of memory in phase '{last.get('phase', '?')}'."
-    return f"{words} Resume continues from its last step.", code
+    report = files.read_json(files.progress)
+    text, code = "The worker process is gone: it was killed, ran out of memory, or the machine restarted.", ""
+    before, after = report.get("memory_kills"), memory_kills()
+    if report.get("place") == place() and isinstance(before, int) and after is not None and after > before:
+        text, code = "The worker process ran out of memory: the system ended it.", OUT_OF_MEMORY
+    if report.get("memory"):
+        text += f" It last used {report['memory'] / 2**30:.1f} GB of memory in phase '{report.get('phase', '?')}'."
+    return f"{text} Resume continues from its last step.", code
 
 
 def look(registry: Registry, run_id: str) -> RunRecord:
@@ -157,12 +157,12 @@ def look(registry: Registry, run_id: str) -> RunRecord:
     return _reconcile_one(registry, registry.get(run_id))
 
 
-def look_at_all(registry: Registry, **which: object) -> list[RunRecord]:
+def look_at_all(registry: Registry, archived: bool | None) -> list[RunRecord]:
     """Every run as it is now; starts what is waiting if there is room."""
     with suppress(RunError):  # a locked registry can still be read
         if any(r.executor != CARRIED for r in registry.records(states=[QUEUED, *sorted(ACTIVE)])):
             dispatch(registry)
-    return [_reconcile_one(registry, r) for r in registry.records(**which)]  # type: ignore[arg-type]
+    return [_reconcile_one(registry, r) for r in registry.records(archived=archived)]
 
 
 NICENESS = 10  # the dashboard stays responsive while a run computes
@@ -178,11 +178,11 @@ def niceness() -> int:
     return NICENESS
 
 
-def choose_niceness(wanted: int) -> None:
+def choose_niceness(value: int) -> None:
     """How far runs that start from now on give way."""
-    if not 0 <= wanted <= 19:
-        raise RunError(f"A run's niceness is 0 to 19, not {wanted}.")
+    if not 0 <= value <= 19:
+        raise RunError(f"A run's niceness is 0 to 19, not {value}.")
     folder = runs_home()
     with disk_errors(folder):
         private_folder(folder)
-        replace_file(folder / NICENESS_FILE, f"{wanted}\n")
+        replace_file(folder / NICENESS_FILE, f"{value}\n")

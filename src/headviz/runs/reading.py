@@ -168,7 +168,7 @@ def overview(*, archived: bool | None = False) -> list[RunView]:
     True
     """
     registry = Registry()
-    records = look_at_all(registry, archived=archived)
+    records = look_at_all(registry, archived)
     children: dict[str, list[RunRecord]] = {}
     for record in records:
         if record.parent:

@@ -198,13 +198,10 @@ def check_id(text: str) -> str:
 
 # rows of the registry -------------------------------------------------------------------------
 
-COLUMNS = tuple(
-    (
-        "id kind spec title owner version executor device threads expected parent created state attempt claim "
-        "claimed started ended place pid pid_start error code archived resumable"
-    ).split()
-)
-
+COLUMNS = (
+    "id kind spec title owner version executor device threads expected parent created state attempt claim "
+    "claimed started ended place pid pid_start error code archived resumable"
+).split()
 
 _NUMBER, _PERHAPS = int | float, int | float | None
 _LATEST = 2e11  # seconds since 1970: the year 8307; Python's dates end at 9999
@@ -219,13 +216,13 @@ _KINDS: dict[str, Any] = {
 
 def to_row(record: RunRecord) -> dict[str, Any]:
     row = {name: getattr(record, name) for name in COLUMNS if hasattr(record, name)}
-    who = record.worker
-    row |= {"spec": json.dumps(record.spec, ensure_ascii=False), "archived": int(record.archived)}
-    row["resumable"] = int(record.resumable)
+    worker = record.worker
     return row | {
-        "place": who.place if who else None,
-        "pid": who.pid if who else None,
-        "pid_start": who.start if who else None,
+        "spec": json.dumps(record.spec, ensure_ascii=False),
+        "archived": int(record.archived),
+        "resumable": int(record.resumable),
+        "place": worker.place if worker else None,
+        "pid_start": worker.start if worker else None,
     }
 
 
@@ -256,14 +253,6 @@ def _read(row: dict[str, Any]) -> RunRecord:
     spec = json.loads(row["spec"])
     if not isinstance(spec, dict) or not isinstance(spec.get("seeds") or [], list):
         raise ValueError("spec is not a plan")
-    values = dict(row)
+    values = row | {"spec": spec, "archived": bool(row["archived"]), "resumable": bool(row["resumable"])}
     place, pid, start = values.pop("place"), values.pop("pid"), values.pop("pid_start")
-    return RunRecord(
-        **{
-            **values,
-            "spec": spec,
-            "archived": bool(values["archived"]),
-            "resumable": bool(values["resumable"]),
-            "worker": None if pid is None else Identity(place, pid, start),
-        }
-    )
+    return RunRecord(**values, worker=None if pid is None else Identity(place, pid, start))

@@ -304,19 +304,15 @@ class Registry:
             busy = Counter(r.slot for r in records) - Counter(r.slot for r in waiting)
             for record in waiting:
                 if busy[record.slot] < room(record.slot):
-                    taken = replace(record, claim=token, claimed=now)
-                    self._put(db, taken)
-                    return taken
+                    return self._reserve(db, record, token, now)
         return None
 
     def take_one(self, run_id: str, token: str) -> RunRecord:
         """Reserve this run whether there is room or not; ``IllegalTransition`` if it is not queued."""
         with self._write() as db:
-            old = self._get(db, run_id)
-            follow(old.state, CLAIM, run_id)
-            taken = replace(old, claim=token, claimed=monotonic())
-            self._put(db, taken)
-        return taken
+            record = self._get(db, run_id)
+            follow(record.state, CLAIM, run_id)
+            return self._reserve(db, record, token, monotonic())
 
     def holds(self, run_id: str, claim: str) -> bool:
         """Whether the worker with this token may still write."""
@@ -369,6 +365,11 @@ class Registry:
         row = to_row(record)
         sets = ", ".join(f"{c} = :{c}" for c in COLUMNS if c != "id")
         db.execute(f"UPDATE runs SET {sets} WHERE id = :id", row)
+
+    def _reserve(self, db: sqlite3.Connection, record: RunRecord, token: str, now: float) -> RunRecord:
+        reserved = replace(record, claim=token, claimed=now)
+        self._put(db, reserved)
+        return reserved
 
     def _note(self, db: sqlite3.Connection, run_id: str, what: str, words: str) -> None:
         db.execute("INSERT INTO events (run, at, what, words) VALUES (?, ?, ?, ?)", (run_id, time.time(), what, words))

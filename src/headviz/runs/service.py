@@ -15,7 +15,7 @@ from ..errors import RunError, is_one_of, one_line
 from ..models import NAMED
 from ..storage.paths import outside_path
 from .files import RunFiles
-from .kinds import check, make_job
+from .kinds import check_executor, make_job
 from .process import kill, monotonic, wait_gone
 from .queue import dispatch, look, room, spread
 from .record import (
@@ -120,7 +120,7 @@ def start(
     """
     if kind == SWEEP:
         raise RunError("A sweep is many runs, and is started by headviz run sweep.")
-    check(executor)
+    check_executor(executor)
     registry = Registry()
     record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
     room(record.slot)  # refuses a setting that cannot be read, before a run is written down
@@ -147,23 +147,18 @@ def cancel(run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT) -
     members = [m for m in family(registry, record) if m.state not in ENDED]
     if not members or shown_state(registry, record) in ENDED:
         raise IllegalTransition(f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel.")
+    words, brief = f"by {user or this_user()}", Registry(registry.folder, wait=1.0)
     # waiting runs first, or the end of a running one would start them
     for member in sorted(members, key=lambda m: m.state in ACTIVE):
-        _ask(registry, member, user or this_user())
+        RunFiles(member.id, registry.folder).ask_cancel(user or this_user())  # works even while the registry is locked
+        with suppress(IllegalTransition, RegistryBusy):  # ended already, or recorded by the next reader
+            brief.apply(member.id, CANCEL, words=words)
     until = time.monotonic() + wait
     while any(look(registry, m.id).state in ACTIVE for m in members) and time.monotonic() < until:
         time.sleep(0.05)
     with suppress(RunError):
         dispatch(registry)
     return registry.get(record.id)
-
-
-def _ask(registry: Registry, record: RunRecord, who: str) -> None:
-    if record.state in ACTIVE or record.state == QUEUED:
-        RunFiles(record.id, registry.folder).ask_cancel(who)  # works even while the registry is locked
-        brief = Registry(registry.folder, wait=1.0)
-        with suppress(IllegalTransition, RegistryBusy):  # ended already, or recorded by the next reader
-            brief.apply(record.id, CANCEL, words=f"by {who}")
 
 
 def resume(run_id: str, user: str | None = None) -> RunRecord:
@@ -182,25 +177,21 @@ def resume(run_id: str, user: str | None = None) -> RunRecord:
     check_owner(record, this_user() if user is None else user, "resume")
     if record.executor == CARRIED and record.parent:
         raise RunError(f"Run {record.id} belongs to sweep {record.parent}: resume that one.")
-    again = [m for m in family(registry, record) if m.state in RESUMABLE]
+    members = [m for m in family(registry, record) if m.state in RESUMABLE]
     if record.kind != SWEEP:
-        again = [record]  # the table of states refuses it where it cannot be
-    elif not again:
+        members = [record]  # the table of states refuses it where it cannot be
+    elif not members:
         raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
-    for member in again:
+    for member in members:
         room(member.slot)
-    for member in again:
-        _again(registry, member)
+    for member in members:
+        files = RunFiles(member.id, registry.folder)
+        files.create()
+        if member.state in RESUMABLE:
+            files.cancel_flag.unlink(missing_ok=True)
+        registry.apply(member.id, RESUME)
     dispatch(registry)
     return registry.get(record.id)
-
-
-def _again(registry: Registry, record: RunRecord) -> None:
-    files = RunFiles(record.id, registry.folder)
-    files.create()
-    if record.state in RESUMABLE:
-        files.cancel_flag.unlink(missing_ok=True)
-    registry.apply(record.id, RESUME)
 
 
 def wait_for(
@@ -238,16 +229,17 @@ def absolute(spec: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("model", "base", "data"):
         value = spec.get(name)
         if value is not None and (name == "data" or not is_one_of(value, NAMED)):
-            out |= _here(name, value, folder=name != "data")
+            out[name] = _here(name, value, folder=name != "data")
     trainings = spec.get("trainings")
     if isinstance(trainings, list | tuple):
-        out["trainings"] = [_here("training", one, folder=True).get("training", one) for one in trainings]
+        out["trainings"] = [_here("training", training, folder=True) for training in trainings]
     return out
 
 
-def _here(name: str, value: Any, folder: bool) -> dict[str, str]:
+def _here(name: str, value: Any, folder: bool) -> Any:
+    """The absolute path of what lies on this machine; another value as it is."""
     path = outside_path(value, name)
-    return {name: str(path.absolute())} if (path.is_dir() if folder else path.exists()) else {}
+    return str(path.absolute()) if (path.is_dir() if folder else path.exists()) else value
 
 
 def used(run_id: str) -> int:
@@ -298,12 +290,13 @@ def delete(run_id: str, user: str | None = None) -> int:
     return freed
 
 
-def _ended(registry: Registry, record: RunRecord, what: str) -> list[RunRecord]:
+def _ended(registry: Registry, record: RunRecord, done: str) -> list[RunRecord]:
+    """The run and those of its sweep, if all have ended and may be ``done``: archived or deleted."""
     members = family(registry, record)
     active = [r for r in members if r.state not in ENDED and not (r.kind == SWEEP and r.executor == CARRIED)]
     if active:
         first = active[0]
-        raise RunError(f"Run {first.id} is {first.state} and cannot be {what}. Cancel it first.")
+        raise RunError(f"Run {first.id} is {first.state} and cannot be {done}. Cancel it first.")
     if record.parent:
-        raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {what} as a whole.")
+        raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {done} as a whole.")
     return members

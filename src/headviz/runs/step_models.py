@@ -158,30 +158,30 @@ def step_maps(
     from ..attribution.conductance import conductance
 
     seed = plan.seeds[0] if seed is None else seed
-    known = [r.step for r in state.records if r.seed == seed]
-    wanted = sorted({0, *(known if steps is None else (s for s in steps if s in known))})
+    recorded = [r.step for r in state.records if r.seed == seed]
+    chosen = sorted({0, *(recorded if steps is None else (s for s in steps if s in recorded))})
     maps_of_steps, explained = [], target
     first: Maps | None = None
-    for step in tracked(wanted, progress, cancel):
+    for step in tracked(chosen, progress, cancel):
         model = _model(context, plan, state, seed, step)
         record = state.record(seed, step) or state.reference
         if model is None:
             maps_of_steps.append(StepMap(step, record.sparsity, NOT_KEPT))
             continue
         clf, mask = model
-        of = "predicted" if explained is None else explained
-        maps: Maps = conductance(clf, text, pair, target=of, mask=mask, steps=DEFAULT_STEPS, cancel=cancel)
+        label = "predicted" if explained is None else explained
+        maps: Maps = conductance(clf, text, pair, target=label, mask=mask, steps=DEFAULT_STEPS, cancel=cancel)
         if first is None:
             first, explained = maps, maps.target_label if target is None else target
         off = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads).off
-        there = head not in off
+        present = head not in off
         maps_of_steps.append(
             StepMap(
                 step,
                 record.sparsity,
-                THERE if there else REMOVED,
-                maps.attention[head] if there else None,
-                maps.attribution[head] if there else None,
+                THERE if present else REMOVED,
+                maps.attention[head] if present else None,
+                maps.attribution[head] if present else None,
                 tuple(float(p) for p in maps.probabilities),
                 maps.error,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapreplace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from ..progress import Cancel, Progress, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
 from .files import RunFiles
-from .kinds import check
+from .kinds import check_executor
 from .prepare import estimate, total
 from .queue import cards, dispatch, room, spread
 from .record import CARRIED, LOCAL, SWEEP, RunRecord
@@ -70,8 +71,8 @@ def expand(
 
 def _scores_of(algorithm: str, scores: Sequence[str]) -> Sequence[str]:
     """The scores for an algorithm: its own where it fixes one, else all that were asked for."""
-    known = ALGORITHMS.get(algorithm)
-    return (known.only_score,) if known is not None and known.only_score else scores
+    entry = ALGORITHMS.get(algorithm)
+    return (entry.only_score,) if entry is not None and entry.only_score else scores
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,7 @@ def plan_of(
 
     ``workers``: as many runs at once; by default what this machine allows.
     """
-    whole = prepared[0].amount
-    for p in prepared[1:]:
-        whole += p.amount
+    amount = sum((p.amount for p in prepared[1:]), start=prepared[0].amount)
     at_once = min(len(prepared), workers or room(device := prepared[0].device) * cards(device))
     measured: dict[tuple[Any, ...], Any] = {}
     seconds = []
@@ -119,16 +118,15 @@ def plan_of(
             measured[key] = estimate(p, threads, cancel)
         cost = measured[key]
         seconds.append(total(p.amount, cost.scoring, cost.finetuning, cost.evaluation))
-    return SweepPlan(len(prepared), whole, sum(seconds), _spread(seconds, at_once), at_once)
+    return SweepPlan(len(prepared), amount, sum(seconds), _side_by_side(seconds, at_once), at_once)
 
 
-def _spread(seconds: Sequence[float], at_once: int) -> float:
+def _side_by_side(seconds: Sequence[float], at_once: int) -> float:
     """Seconds until all runs are done, each started in turn as soon as a place is free."""
-    free = [0.0] * at_once
+    ends = [0.0] * at_once  # of the last run in each place, the earliest first
     for s in seconds:
-        first = min(range(at_once), key=free.__getitem__)
-        free[first] += s
-    return max(free)
+        heapreplace(ends, ends[0] + s)
+    return max(ends)
 
 
 def title_for(tasks: Sequence[str], algorithms: Sequence[str], scores: Sequence[str], seeds: Sequence[int]) -> str:
@@ -152,24 +150,14 @@ def start_sweep(
     On this machine each run is a process of its own; for a cluster one process works on all of them.
     """
     registry = Registry()
-    about: dict[str, Any] = {"owner": owner, "threads": threads}
-    check(executor)
+    shared: dict[str, Any] = {"owner": owner, "threads": threads}
+    check_executor(executor)
     if not members:
         raise OptionError("A sweep needs at least one run.")
-    own = CARRIED if executor == LOCAL else executor
-    parent = new_record(SWEEP, dict(spec or {}), title=title, executor=own, **about)
-    children = [
-        new_record(
-            m.kind,
-            m.spec,
-            title=m.title,
-            device=m.device,
-            executor=LOCAL if executor == LOCAL else CARRIED,
-            parent=parent.id,
-            **about,
-        )
-        for m in members
-    ]
+    of_parent, of_runs = (CARRIED, LOCAL) if executor == LOCAL else (executor, CARRIED)
+    parent = new_record(SWEEP, dict(spec or {}), title=title, executor=of_parent, **shared)
+    shared |= {"executor": of_runs, "parent": parent.id}
+    children = [new_record(m.kind, m.spec, title=m.title, device=m.device, **shared) for m in members]
     for child in children:
         room(child.slot)  # refuses a setting that cannot be read, before anything is written down
     registry.add([replace(parent, expected=len(children)), *spread(registry, children)])

@@ -40,15 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not claim:
             claim = secrets.token_hex(8)
             registry.take_one(args.run_id, claim)
-        own = Identity.own()
-        record = registry.apply(
-            args.run_id, CLAIM, claim=claim, worker=own, started=time.time(), words=f"pid {own.pid}"
-        )
-    except (IllegalTransition, Superseded) as refused:
-        log(f"not started: {refused}")
+        me = Identity.own()
+        record = registry.apply(args.run_id, CLAIM, claim=claim, worker=me, started=time.time(), words=f"pid {me.pid}")
+    except (IllegalTransition, Superseded) as error:
+        log(f"not started: {error}")
         return REFUSED
-    except UserError as wrong:
-        log(str(wrong))
+    except UserError as error:
+        log(str(error))
         return REFUSED
     return carry(registry, record)
 
@@ -103,10 +101,10 @@ def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
 def _end(registry: Registry, record: RunRecord, event: str, **outcome: Any) -> None:
     try:
         registry.apply(record.id, event, claim=record.claim, ended=time.time(), **outcome)
-    except (Superseded, IllegalTransition) as late:
-        log(f"the outcome was recorded by somebody else: {late}")
-    except RunError as wrong:  # the next reader of the registry will record that the process is gone
-        log(f"the outcome could not be recorded: {wrong}")
+    except (Superseded, IllegalTransition) as error:
+        log(f"the outcome was recorded by somebody else: {error}")
+    except RunError as error:  # the next reader of the registry will record that the process is gone
+        log(f"the outcome could not be recorded: {error}")
 
 
 def log(line: str) -> None:
