@@ -219,7 +219,6 @@ class FasterSteps:
         else:
             self.timer = RuntimeTimer(clf, options.batch, options.length, options.runtime == ONNX_INT8)
         self.start = clf  # what is cut
-        self._before: Evaluation | None = None
         self._searches: dict[tuple[str, str, TimeTable], Search] = {}
         self._gradients: dict[str, Gradients] = {}
         self._whole: dict[str, Evaluation] = {}  # the whole model's answers, by the digest of the data
@@ -291,11 +290,15 @@ class FasterSteps:
 
     def _near_whole(self, small: Classifier, data: Dataset) -> dict[str, Any]:
         """How far its answers to train examples are from the whole model's, and how many agree."""
-        if data.digest not in self._whole:
-            self._whole[data.digest] = self._answers(self.clf, data)
-        before, after = self._whole[data.digest], self._answers(small, data)
+        before, after = self._whole_answers(data), self._answers(small, data)
         distance = after.answer.imitated(torch.tensor(after.logits), torch.tensor(before.logits), 1.0)
         return {"distance": float(distance), "agreement": _agreement(before, after)}
+
+    def _whole_answers(self, data: Dataset, progress: Progress | None = None) -> Evaluation:
+        """Those of the whole model."""
+        if data.digest not in self._whole:
+            self._whole[data.digest] = self._answers(self.clf, data, progress)
+        return self._whole[data.digest]
 
     def _answers(self, clf: Classifier, data: Dataset, progress: Progress | None = None) -> Evaluation:
         order = self.label_order
@@ -440,12 +443,15 @@ class FasterSteps:
         metrics = baseline = change = agreement = calibration = None
         one_class, classes = "", dict[str, Any]()
         if self.dev is not None:
-            if self._before is None:
-                self._before = self._evaluated(self.clf)
-            after = self._in_int8(self._before, small) if self.options.runtime == ONNX_INT8 else self._evaluated(small)
-            metrics, baseline = after.metrics, self._before.metrics
-            change, calibration, classes = self._changes(self._before, after)
-            agreement = _agreement(self._before, after)
+            progress = of_phase(self.progress, "evaluating")
+            before = self._whole_answers(self.dev, progress)
+            if self.options.runtime == ONNX_INT8:
+                after = self._in_int8(before, small, self.dev, progress)
+            else:
+                after = self._answers(small, self.dev, progress)
+            metrics, baseline = after.metrics, before.metrics
+            change, calibration, classes = self._changes(before, after, self.dev)
+            agreement = _agreement(before, after)
             one_class = remark(after.predicted, after.constant.get("accuracy"), metrics.get("accuracy"))
         return Faster(
             target=step.speed,
@@ -474,43 +480,34 @@ class FasterSteps:
             table=self.table,
         )
 
-    def _evaluated(self, clf: Classifier) -> Evaluation:
-        assert self.dev is not None
-        return self._answers(clf, self.dev, of_phase(self.progress, "evaluating"))
-
-    def _in_int8(self, before: Evaluation, small: Classifier) -> Evaluation:
+    def _in_int8(self, before: Evaluation, small: Classifier, dev: Dataset, progress: Progress | None) -> Evaluation:
         """The answers of the int8 file, which is what was timed."""
-        assert self.dev is not None
         with tempfile.TemporaryDirectory(prefix="headviz-int8-") as place:
             session = Session(small, write_onnx(small, Path(place) / FILE, "int8"), torch.get_num_threads())
-            (logits,), order = answers(
-                small, self.dev, [session.outputs], self.label_order, of_phase(self.progress, "evaluating"), self.cancel
-            )
+            (logits,), order = answers(small, dev, [session.outputs], self.label_order, progress, self.cancel)
         return dataclasses.replace(
             before,
             logits=logits,
-            metrics=metrics_for(self.dev, logits, order),
-            predicted=counts_for(small, self.dev, logits, order),
+            metrics=metrics_for(dev, logits, order),
+            predicted=counts_for(small, dev, logits, order),
         )
 
     def _changes(
-        self, before: Evaluation, after: Evaluation
+        self, before: Evaluation, after: Evaluation, dev: Dataset
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None, dict[str, dict[str, Any]]]:
         """Of the task's first measure; where the answer is one class, of the calibration error and each class's F1."""
-        assert self.dev is not None
-        if self.dev.labels is None:
+        if dev.labels is None:
             return None, None, {}
-        order, gold = class_order(self.clf, self.dev, self.label_order), self.dev.gold
+        order, gold, names = class_order(self.clf, dev, self.label_order), dev.gold, dev.label_names
 
         def change(answer: Answer, metric: str) -> dict[str, Any]:
             first, second = (answer.predicted(e.logits, order) for e in (before, after))
             return plain(paired_change(answer.answers(gold, first, names), second, metric).to_dict())
 
-        of_dev, names = self.dev.answer, self.dev.label_names
-        first = change(of_dev, self.dev.task.primary_metric)
-        if not of_dev.measures("f1_0"):
+        first = change(dev.answer, dev.task.primary_metric)
+        if not dev.answer.measures("f1_0"):
             return first, None, {}
-        classes = {name: change(of_dev, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
+        classes = {name: change(dev.answer, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
         return first, change(PROBABILITIES, "neg_calibration_error"), classes
 
 

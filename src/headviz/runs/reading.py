@@ -262,11 +262,8 @@ class Row:
 
 def results(children: Sequence[RunView]) -> list[Row]:
     """The table of the runs of a sweep so far; a metric that is undefined for a seed counts as missing."""
-    groups: dict[tuple[str, str, str], list[RunView]] = {}
-    for child in children:
-        groups.setdefault(combination(child), []).append(child)
     rows = []
-    for (task, algorithm, score), runs in groups.items():
+    for (task, algorithm, score), runs in by_combination(children).items():
         by_step: dict[tuple[float, str], list[float]] = {}
         seeds = sum(len(r.record.spec.get("seeds") or [0]) for r in runs)
         for run in runs:
@@ -298,6 +295,14 @@ def combination(run: RunView) -> tuple[str, str, str]:
     """Task, algorithm and score of a run: the ``Row`` that it is counted in."""
     task, algorithm, score = (str(run.record.spec.get(n) or run.record.kind) for n in ("task", "algorithm", "score"))
     return task, algorithm, score
+
+
+def by_combination(children: Sequence[RunView]) -> dict[tuple[str, str, str], list[RunView]]:
+    """The runs of a sweep by task, algorithm and score."""
+    groups: dict[tuple[str, str, str], list[RunView]] = {}
+    for child in children:
+        groups.setdefault(combination(child), []).append(child)
+    return groups
 
 
 def full_models(run: RunView) -> list[Mapping[str, Any]]:

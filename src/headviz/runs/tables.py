@@ -21,7 +21,7 @@ from ..display.numbers import number
 from ..display.table import FILES, PAGE, PLACES, TERMINAL, Column, Ends, Table
 from ..pruning import baselines
 from ..tasks import points_in
-from .reading import Row, RunView, full_models
+from .reading import Row, RunView, by_combination, full_models
 from .record import PRUNE
 
 if TYPE_CHECKING:
@@ -238,10 +238,7 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
 
 def sweep_curves(children: Sequence[RunView]) -> list[Curve]:
     """One curve for each algorithm and score of a sweep, over its seeds; of several tasks each by itself."""
-    groups: dict[tuple[str, ...], list[RunView]] = {}
-    for child in children:
-        spec = child.record.spec
-        groups.setdefault(tuple(str(spec.get(name)) for name in ("task", "algorithm", "score")), []).append(child)
+    groups = by_combination(children)
     several = len({task for task, _, _ in groups}) > 1
     curves = []
     for (task, algorithm, score), runs in groups.items():
