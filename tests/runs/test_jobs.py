@@ -199,7 +199,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
             assert (len(timed) > begun) == (len(now) > len(kept))
             kept = now
     assert len(kept) > 1
-    again = job.load(tmp_path).made
+    again = job.load(tmp_path).shared
     again.table = TimeTable.from_dict(state["table"])
     turns = [Turn.from_dict(t) for t in kept]
     result, _ = again.search("both", turns[0].choice).best(1.5, turns)

@@ -170,7 +170,7 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     trained = job.spec.finetune is not None
     try:
         if trained:
-            _warn_of_time(workplace.loaded().made, [step for n, (_, step, _) in way.items() if n not in built])
+            _warn_of_time(workplace.loaded().shared, [step for n, (_, step, _) in way.items() if n not in built])
         began = time.monotonic()
         with phase_bar(None if trained else "--samples N scores fewer examples.") as bar:
             for now in run_here(execution, workplace, bar):

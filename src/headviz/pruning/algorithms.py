@@ -264,8 +264,6 @@ NOTHING = "none"
 
 @dataclass(frozen=True)
 class Repair:
-    """One repair."""
-
     name: str
     title: str
     what: str

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import plugins
 from ..errors import RunError
-from ..heads import HeadMask
 from ..models.pruning import prune
 from ..models.saving import Measured
 from ..statistics.intervals import mean_and_sd
@@ -45,11 +44,10 @@ def model_of(context: Context, plan: PruningPlan, state: State, seed: int, step:
                 f"(--keep-models all, keep_models='all'), or take the last step ({_steps(state, seed)[-1]})."
             )
         return trained
-    mask = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)
     if plan.repair == NOTHING:
-        return prune(context.clf, mask)
+        return prune(context.clf, state.mask(record))
     data = context.sample(plan, seed, plan.repair_samples)
-    return repaired(context.clf, mask, data, plan.repair, context.memory).classifier
+    return repaired(context.clf, state.mask(record), data, plan.repair, context.memory).classifier
 
 
 def write_outcome(

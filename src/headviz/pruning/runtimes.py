@@ -182,7 +182,7 @@ def _part(progress: Progress | None, before: int, size: int, total: int) -> Prog
     """The progress of a part that is ``size`` of ``total``, whatever it counts itself."""
     if progress is None:
         return None
-    return lambda done, of: progress(before + size * done // of, total) if of else None
+    return lambda done, whole: progress(before + size * done // whole, total) if whole else None
 
 
 # ---- as an analysis

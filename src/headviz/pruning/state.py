@@ -199,6 +199,10 @@ class State:
     def record(self, seed: int, step: int) -> StepRecord | None:
         return next((r for r in self.records if (r.seed, r.step) == (seed, step)), None)
 
+    def mask(self, entry: Choice | StepRecord) -> HeadMask:
+        """The mask of a choice or of a record."""
+        return HeadMask.from_hex(entry.mask, self.num_layers, self.num_heads)
+
     @property
     def steps(self) -> tuple[StepRecord, ...]:
         """The records of pruned models, without the full ones of step 0."""
@@ -356,7 +360,7 @@ class Replay:
                 raise RunError(f"Step {step} of seed {seed} cannot be done yet: step {number} has no mask.")
             if self.question is not None:
                 self.answer(Scored.of(choice))
-            self._send(mask_of(state, choice))
+            self._send(state.mask(choice))
 
     @property
     def question(self) -> Question | None:
@@ -382,10 +386,6 @@ class Replay:
         if not isinstance(self._request, Score | LearnGates | Remove | FisherSearch | HeadMask):
             kind = type(self._request).__name__
             raise RunError(f"Algorithm '{self.name}' yields a {kind}. It may yield Score, Remove or a mask.")
-
-
-def mask_of(state: State, choice: Choice) -> HeadMask:
-    return HeadMask.from_hex(choice.mask, state.num_layers, state.num_heads)
 
 
 def trained_at(state: State, seed: int, mask: HeadMask) -> int:

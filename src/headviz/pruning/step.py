@@ -28,20 +28,7 @@ from .options import FinetuneOptions
 from .plan import DRAWN, PruningPlan
 from .removal import Repaired, repaired
 from .search import rearranged, search
-from .state import (
-    BUILD,
-    Choice,
-    Done,
-    Replay,
-    Scored,
-    ScorePart,
-    State,
-    Table,
-    Work,
-    checkpoint_folder,
-    mask_of,
-    trained_at,
-)
+from .state import BUILD, Choice, Done, Replay, Scored, ScorePart, State, Table, Work, checkpoint_folder, trained_at
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -66,7 +53,7 @@ class Step:
         self.full = HeadMask.full(state.num_layers, state.num_heads)
         self.rows = plan.rows(context.clf)
         before = state.choice(work.seed, work.step - 1)
-        self.before = self.full if before is None else mask_of(state, before)  # the mask of the previous step
+        self.before = self.full if before is None else state.mask(before)  # the mask of the previous step
 
     # the kinds of work ------------------------------------------------------------------------
 
@@ -105,7 +92,7 @@ class Step:
     def build(self) -> Done:
         """Make the model of this step and evaluate it."""
         choice = self.state.choice(self.work.seed, self.work.step)
-        mask = self.full if choice is None else mask_of(self.state, choice)
+        mask = self.full if choice is None else self.state.mask(choice)
         result = self._full_result() if choice is None else self.result(mask)
         seconds = 0.0 if choice is None else choice.seconds
         reference = self.state.logits[self.state.reference.logits]
@@ -169,16 +156,15 @@ class Step:
             return self._learned(question)
         context, plan, data = self.context, self.plan, self.sample
         call: dict[str, Any] = {"seed": self.work.seed, "progress": self._progress("score"), "cancel": self.cancel}
-        options = dict(plan.score_options)
+        call["options"] = dict(plan.score_options)
         scores: Any
         if plan.score_source == "masked-lm":  # θ0 at its own task under the mask, not the model that was given
             clf, mask = context.masked_lm(), question.trained if question.mask is None else question.mask
-            scores = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **call)
+            scores = masked_lm_scores(clf, data, plan.score, mask=mask, **call)
         else:
             clf, mask = self._scored(question)
             if context.score is not None:
-                order = plan.label_order
-                scores = context.score(clf, data, plan.score, mask=mask, options=options, label_order=order, **call)
+                scores = context.score(clf, data, plan.score, mask=mask, label_order=plan.label_order, **call)
             elif parts:
                 scores = join(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
             else:

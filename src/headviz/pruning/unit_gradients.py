@@ -46,11 +46,11 @@ class _Inputs(TorchFunctionMode):
     def __init__(self, weights: Sequence[Tensor]) -> None:
         super().__init__()
         self.place = {id(w): i for i, w in enumerate(weights)}
-        self.seen: list[Tensor] = [torch.empty(0)] * len(weights)
+        self.values: list[Tensor] = [torch.empty(0)] * len(weights)
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if func is torch.nn.functional.linear and len(args) > 1 and id(args[1]) in self.place:
-            self.seen[self.place[id(args[1])]] = args[0]
+            self.values[self.place[id(args[1])]] = args[0]
         return func(*args, **(kwargs or {}))
 
 
@@ -72,8 +72,8 @@ def unit_gradients(
     encodings = encode_data(clf, data)
     sizes = neurons(clf)
     layers = range(clf.num_layers)
-    seen = [_Seen.of(len(data), len(clf.present.kept_in(layer)), clf.head_size) for layer in layers]
-    seen += [_Seen.of(len(data), size, 1) for size in sizes]
+    sums = [_Sums(len(data), len(clf.present.kept_in(layer)), clf.head_size) for layer in layers]
+    sums += [_Sums(len(data), size, 1) for size in sizes]
     weights = [outer_map(clf, layer).weight for layer in range(len(sizes))]
     for index in tracked(list(batches([len(e) for e in encodings], TOKENS_AT_ONCE)), progress, cancel, size=len):
         chosen = [encodings[i] for i in index]
@@ -82,13 +82,14 @@ def unit_gradients(
         with torch.enable_grad(), products(clf.device), _Inputs(weights) as inputs:
             logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
             lost = summed_loss(clf, logits, gold[index]) if loss == GOLD else _moved(clf, logits, chosen)
-            slopes = gradients(lost, [*call.outputs, *inputs.seen])
+            slopes = gradients(lost, [*call.outputs, *inputs.values])
         # a gate multiplies its value, so the derivative by it is the value times its own derivative
-        moved = [o.transpose(1, 2) for o in moves(clf, call.outputs)] + [v.detach()[:, :, :, None] for v in inputs.seen]
-        for part, value, slope in zip(seen, moved, slopes, strict=True):
-            part.add(index, value, slope.transpose(1, 2) if slope.dim() == 4 else slope[:, :, :, None])
-    zero, mean = ([part.by_gates(stands) for part in seen] for stands in (False, True))
-    means = tuple(part.mean for part in seen)
+        moved = [o.transpose(1, 2) for o in moves(clf, call.outputs)]
+        moved += [value.detach()[:, :, :, None] for value in inputs.values]
+        for layer_sums, value, slope in zip(sums, moved, slopes, strict=True):
+            layer_sums.add(index, value, slope.transpose(1, 2) if slope.dim() == 4 else slope[:, :, :, None])
+    zero, mean = ([layer_sums.by_gates(to_mean) for layer_sums in sums] for to_mean in (False, True))
+    means = tuple(layer_sums.mean for layer_sums in sums)
     return _gradients(clf, zero, means, _gradients(clf, mean, means))
 
 
@@ -110,18 +111,14 @@ def _moved(clf: Classifier, logits: Tensor, encodings: Sequence[Any]) -> Tensor:
     return len(logits) * clf.answer.imitated(logits, target, SOFT)
 
 
-@dataclass(eq=False)
-class _Seen:
-    """What was seen of a layer's heads, or neurons, example by example: [n, units, size]."""
+class _Sums:
+    """Sums over the tokens of a layer's heads, or neurons."""
 
-    products: np.ndarray  # value times slope, summed over the tokens: [n, units]
-    slopes: np.ndarray
-    total: np.ndarray  # of the values, over all tokens that the loss depends on
-    tokens: int = 0
-
-    @classmethod
-    def of(cls, n: int, units: int, size: int) -> _Seen:
-        return cls(np.zeros((n, units)), np.zeros((n, units, size), np.float32), np.zeros((units, size)))
+    def __init__(self, n: int, units: int, size: int) -> None:
+        self.products = np.zeros((n, units))  # value times slope
+        self.slopes = np.zeros((n, units, size), np.float32)
+        self.total = np.zeros((units, size))  # of the values, over all tokens that the loss depends on
+        self.tokens = 0
 
     def add(self, index: Sequence[int], value: Tensor, slope: Tensor) -> None:
         """Values and slopes of a batch: [B, T, units, size]."""

@@ -219,7 +219,7 @@ def total(amount: Amount, scoring: float | None, finetuning: float | None, evalu
     return LOADING + work + amount.evaluations * evaluation
 
 
-def _some(data: Dataset, count: int) -> Dataset:
+def _draw(data: Dataset, count: int) -> Dataset:
     """Examples drawn at random: the first ones of a file may all be short."""
     return data.subset(limited(data, count, 0))
 
@@ -228,12 +228,12 @@ def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
     from ..evaluation.dispatch import evaluator_of
 
     context = prepared.context
-    part = _some(context.dev, EXAMPLES)
+    part = _draw(context.dev, EXAMPLES)
 
     def measure(data: Dataset) -> None:
         evaluator_of(context.clf, data, label_order=prepared.plan.label_order).evaluate(cancel=cancel)
 
-    measure(_some(part, 8))  # warms up
+    measure(_draw(part, 8))  # warms up
     begun = time.perf_counter()
     measure(part)
     return (time.perf_counter() - begun) * len(context.dev) / len(part)
@@ -256,8 +256,8 @@ def _scoring(prepared: Prepared, cancel: Cancel | None) -> float:
         options = {**dict(plan.score_options), rounds[0]: ROUNDS}
         return seconds(replace(plan, score_options=tuple(options.items())), sample) * rounds[1] / ROUNDS
 
-    seconds(plan, _some(sample, 4))  # warms up
-    part = _some(sample, SCORED)
+    seconds(plan, _draw(sample, 4))  # warms up
+    part = _draw(sample, SCORED)
     return seconds(plan, part) * len(sample) / len(part)
 
 
@@ -306,7 +306,7 @@ def planned_training(spec: Mapping[str, Any], threads: int, cancel: Cancel | Non
     clf, train, dev, options = job.load()
     require_trainable(clf, train, dev, options)
     with timed_with(threads):
-        part = _some(dev, EXAMPLES)
+        part = _draw(dev, EXAMPLES)
         begun = time.perf_counter()
         evaluate(clf, part, label_order=job.spec.label_order)
         evaluation = (time.perf_counter() - begun) * len(dev) / len(part)

@@ -229,14 +229,14 @@ def absolute(spec: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("model", "base", "data"):
         value = spec.get(name)
         if value is not None and (name == "data" or not is_one_of(value, NAMED)):
-            out[name] = _here(name, value, folder=name != "data")
+            out[name] = _absolute(name, value, folder=name != "data")
     trainings = spec.get("trainings")
     if isinstance(trainings, list | tuple):
-        out["trainings"] = [_here("training", training, folder=True) for training in trainings]
+        out["trainings"] = [_absolute("training", training, folder=True) for training in trainings]
     return out
 
 
-def _here(name: str, value: Any, folder: bool) -> Any:
+def _absolute(name: str, value: Any, folder: bool) -> Any:
     """The absolute path of what lies on this machine; another value as it is."""
     path = outside_path(value, name)
     return str(path.absolute()) if (path.is_dir() if folder else path.exists()) else value

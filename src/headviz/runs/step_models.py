@@ -79,17 +79,17 @@ def zip_model(
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=out.parent) as temporary:
             place = Path(temporary) / out.stem
             save_model(run_id, place, seed, step)
-            part = Path(temporary) / "part.zip"
-            pack_folder(place, part, progress, cancel)
+            archive = Path(temporary) / "part.zip"
+            pack_folder(place, archive, progress, cancel)
             refuse_special(out)
-            os.replace(part, out)
+            os.replace(archive, out)
     return out
 
 
-def pack_folder(folder: Path, out: Path, progress: Progress | None = None, cancel: Cancel | None = None) -> None:
+def pack_folder(folder: Path, out: Path, progress: Progress | None, cancel: Cancel | None) -> None:
     """A folder as a zip file without compression: weights hardly shrink."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
-    whole, done = sum(p.stat().st_size for p in files), 0
+    total, done = sum(p.stat().st_size for p in files), 0
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for path in files:
             name = (Path(folder.name) / path.relative_to(folder)).as_posix()
@@ -99,7 +99,7 @@ def pack_folder(folder: Path, out: Path, progress: Progress | None = None, cance
                     target.write(chunk)
                     done += len(chunk)
                     if progress is not None:
-                        progress(done, whole)
+                        progress(done, total)
 
 
 THERE, REMOVED, NOT_KEPT = "there", "removed", "not kept"
@@ -173,8 +173,7 @@ def step_maps(
         maps: Maps = conductance(clf, text, pair, target=label, mask=mask, steps=DEFAULT_STEPS, cancel=cancel)
         if first is None:
             first, explained = maps, maps.target_label if target is None else target
-        off = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads).off
-        present = head not in off
+        present = head not in state.mask(record).off
         maps_of_steps.append(
             StepMap(
                 step,
@@ -200,12 +199,12 @@ def _model(
 
     record = state.record(seed, step)
     if step == 0:
-        trained = None if record is None or record.model is None else context.trained(record)
+        trained = None if record is None else context.trained(record)
         return (context.clf if trained is None else trained), None
     assert record is not None
     if ALGORITHMS[plan.algorithm].retrains:
         trained = context.trained(record)
         return None if trained is None else (trained, None)
     if plan.repair == NOTHING:
-        return context.clf, HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)
+        return context.clf, state.mask(record)
     return model_of(context, plan, state, seed, step), None

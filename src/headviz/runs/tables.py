@@ -61,7 +61,7 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
         ("tied" in has, _plain("heads tied", "tied", meaning="heads whose score is that of another", places=tied)),
         *((True, _metric(n)) for n in names),
         *((True, _change(n)) for n in names if prunes),
-        *((True, _away(n)) for n in names[:1] if retrained),
+        *((True, _change_from_given(n)) for n in names[:1] if retrained),
         (prunes, Column("against", value=lambda s: baselines.NAMES.get(s.get("against", "")), places=DETAIL)),
         ("heads_off" in has, _plain("heads off", "heads_off", places=detail)),
         ("agreement" in has, _plain(agreement, "agreement", form, "compared with the full model", detail)),
@@ -116,7 +116,7 @@ def _change(name: str) -> Column:
     )
 
 
-def _away(name: str) -> Column:
+def _change_from_given(name: str) -> Column:
     """What changes against the model before pruning, where steps are compared with another."""
     scale = points_in(name)
     return Column(

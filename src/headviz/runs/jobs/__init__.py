@@ -18,7 +18,7 @@ class Loaded:
 
     clf: Classifier
     data: tuple[Dataset, ...]
-    made: Any
+    shared: Any
 
     @property
     def sources(self) -> dict[str, Any]:
@@ -26,7 +26,7 @@ class Loaded:
         return {
             "model": self.clf.digest,
             "tokenizer": self.clf.tokenizer_digest,
-            "data": [part.digest for part in self.data],
+            "data": [dataset.digest for dataset in self.data],
         }
 
 

@@ -86,7 +86,7 @@ class AblationJob(SourcesJob):
         return Loaded(clf, (data, drawn), evaluator)
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        loaded, evaluator = tools.loaded, tools.loaded.made
+        loaded, evaluator = tools.loaded, tools.loaded.shared
         about = subject(evaluator, self.spec.metric)
         begun = time.perf_counter()
 

@@ -144,7 +144,7 @@ class FasterJob(SourcesJob):
         from ...pruning.latency import TimeTable
 
         begun, request = time.perf_counter(), json.loads(parcel)
-        work: FasterSteps = tools.loaded.made
+        work: FasterSteps = tools.loaded.shared
         work.progress, work.cancel = tools.progress, tools.cancel
         task, name, _ = _parts(piece)
         if task == TABLE:

@@ -97,7 +97,7 @@ class ScoringJob(SourcesJob):
         from ...scores.scoring import Scoring, count, join, measure
 
         begun = time.perf_counter()
-        scoring: Scoring = tools.loaded.made
+        scoring: Scoring = tools.loaded.shared
         if piece == CHECK:
             number = count(scoring.score.name, len(scoring.data))
             return json.dumps({"parts": number, "sources": tools.loaded.sources}).encode()
