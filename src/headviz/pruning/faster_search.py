@@ -169,8 +169,9 @@ class Search:
             off += [(layer, present[i]) for i in _gone(self._heads(layer), sizes[layer], self.seed)]
         kept = []
         for layer, size in enumerate(sizes[layers:]):
-            gone = set(_gone(self._neurons(layer), size, self.seed))
-            kept.append(tuple(i for i in range(self._neurons(layer).shape[1]) if i not in gone))
+            gradients = self._neurons(layer)
+            gone = set(_gone(gradients, size, self.seed))
+            kept.append(tuple(i for i in range(gradients.shape[1]) if i not in gone))
         return Shape(self.clf.present.without(off), tuple(kept))
 
     def _heads(self, layer: int) -> np.ndarray:

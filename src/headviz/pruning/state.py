@@ -71,9 +71,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Scored:
-    """A score table as a state keeps it; None = not measured."""
+    """A score table as a state keeps it; None = not measured, or no scores at all."""
 
-    values: Table
+    values: Table | None = None
     low: Table | None = None
     high: Table | None = None
     samples: int = 0

@@ -63,18 +63,10 @@ class Step:
         algorithm = Replay(self.plan, self.state, self.work.seed, self.work.step)
         if algorithm.question is not None:
             algorithm.answer(self._answer(algorithm.question, parts))
-        mask, scored = self._mask(algorithm.mask, algorithm.scores)
-        choice = Choice(
-            seed=self.work.seed,
-            step=self.work.step,
-            mask=mask.hex,
-            scores=None if scored is None else scored.values,
-            interval_low=None if scored is None else scored.low,
-            interval_high=None if scored is None else scored.high,
-            samples=0 if scored is None else scored.samples,
-            seconds=time.perf_counter() - start + sum(p.seconds for p in parts),
-        )
-        return Done(self.work, choice=choice)
+        mask, scored = self._mask(algorithm.mask, algorithm.scores or Scored())
+        seconds = time.perf_counter() - start + sum(p.seconds for p in parts)
+        tables = scored.values, scored.low, scored.high, scored.samples
+        return Done(self.work, choice=Choice(self.work.seed, self.work.step, mask.hex, *tables, seconds))
 
     def measure_part(self, number: int) -> ScorePart:
         """One part of the scores that this step asks for."""
@@ -93,7 +85,7 @@ class Step:
         """Make the model of this step and evaluate it."""
         choice = self.state.choice(self.work.seed, self.work.step)
         mask = self.full if choice is None else self.state.mask(choice)
-        result = self._full_result() if choice is None else self.result(mask)
+        result = self._result(mask)
         seconds = 0.0 if choice is None else choice.seconds
         reference = self.state.logits[self.state.reference.logits]
         record = judge_of(self.context, self.plan.label_order, self.plan.flops_length).record(
@@ -108,7 +100,7 @@ class Step:
 
     # masks ------------------------------------------------------------------------------------
 
-    def _mask(self, request: Remove | FisherSearch | HeadMask, scores: Scored | None) -> tuple[HeadMask, Scored | None]:
+    def _mask(self, request: Remove | FisherSearch | HeadMask, scores: Scored) -> tuple[HeadMask, Scored]:
         """The mask that an algorithm asks for, and what it was chosen by."""
         if isinstance(request, FisherSearch):
             return self._searched(request.size)
@@ -223,9 +215,19 @@ class Step:
 
     # models -----------------------------------------------------------------------------------
 
-    def result(self, mask: HeadMask) -> Evaluated:
-        """The model that the algorithm evaluates under a mask."""
-        return self.retrained(mask) if ALGORITHMS[self.plan.algorithm].retrains else self.masked(mask)
+    def _result(self, mask: HeadMask) -> Evaluated:
+        """The model that the algorithm evaluates under a mask. θ* with every head, at step 0, has been evaluated."""
+        if ALGORITHMS[self.plan.algorithm].retrains and (self.work.step > 0 or self.plan.retrain_full):
+            return self.retrained(mask)
+        if self.work.step > 0:
+            return self.masked(mask)
+        reference = self.state.reference
+        return Evaluated(
+            answers=self.state.logits[reference.logits],
+            parameters=reference.parameters,
+            flops=reference.flops,
+            seconds=dict(reference.seconds),
+        )
 
     def masked(self, mask: HeadMask) -> Evaluated:
         """θ* under a mask, repaired as the plan says; nothing is trained."""
@@ -284,18 +286,6 @@ class Step:
             memory=self.context.memory,
             progress=self._progress("repair"),
             cancel=self.cancel,
-        )
-
-    def _full_result(self) -> Evaluated:
-        """The result of step 0, the model with every head. θ* itself has been evaluated already."""
-        if ALGORITHMS[self.plan.algorithm].retrains and self.plan.retrain_full:
-            return self.retrained(self.full)
-        reference = self.state.reference
-        return Evaluated(
-            answers=self.state.logits[reference.logits],
-            parameters=reference.parameters,
-            flops=reference.flops,
-            seconds=dict(reference.seconds),
         )
 
     def _evaluated(
