@@ -18,8 +18,8 @@ from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import faster, latency
 from headviz.pruning import search as s
 from headviz.pruning.faster import FasterSteps
-from headviz.pruning.faster_search import Choices, Search, Shape, Turn, allotted, losses
-from headviz.pruning.latency import Timer, kept_table, measured, timed_table
+from headviz.pruning.faster_search import Search, Shape, SizeGroup, Turn, allot, losses
+from headviz.pruning.latency import Timer, kept_table, measure_speed, timed_table
 from headviz.pruning.options import IMPORTANCE, TRAINS, FasterOptions, FinetuneOptions, Round
 from headviz.pruning.reconstruction import text_layers
 from headviz.pruning.unit_gradients import SOFT, unit_gradients
@@ -62,20 +62,20 @@ def test_no_choice_of_sizes_within_the_budget_loses_less(seed):
     for _ in range(4):
         sizes = tuple(range(5))
         loss = losses(rng.random(4), sizes)
-        groups.append(Choices(sizes, np.cumsum(np.append(0, rng.integers(1, 9, 4))).astype(float), loss))
+        groups.append(SizeGroup(sizes, np.cumsum(np.append(0, rng.integers(1, 9, 4))).astype(float), loss))
     budget = 0.5 * sum(g.seconds[-1] for g in groups) + 0.2  # off whole and half numbers: the grid rounds times up
     every = itertools.product(range(5), repeat=4)
     fits = [c for c in every if sum(g.seconds[k] for g, k in zip(groups, c, strict=True)) <= budget]
     best = min(sum(g.loss[k] for g, k in zip(groups, c, strict=True)) for c in fits)
-    found = allotted(groups, budget)
+    found = allot(groups, budget)
     assert sum(g.loss[k] for g, k in zip(groups, found, strict=True)) == pytest.approx(best)
     assert tuple(found) in fits
-    assert allotted(groups, -1.0) is None
+    assert allot(groups, -1.0) is None
 
 
 def test_layers_that_lose_the_same_do_not_go_by_place():
-    groups = [Choices((0, 6, 12), np.array([0.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0])) for _ in range(12)]
-    drawn = [allotted(groups, 13.1, seed) for seed in range(40)]
+    groups = [SizeGroup((0, 6, 12), np.array([0.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0])) for _ in range(12)]
+    drawn = [allot(groups, 13.1, seed) for seed in range(40)]
     assert all(sum(sizes) == 78 for sizes in drawn)
     kept = np.mean(drawn, axis=0)
     assert abs(kept[:6].sum() - kept[6:].sum()) < 12
@@ -162,9 +162,9 @@ def test_the_table_finds_what_each_part_costs(clf):
 
 def test_pairs_give_the_ratio_and_its_interval(clf):
     small = smaller(clf, clf.full_mask.without([(0, 0)]), [range(32)] * 3)
-    found = measured(clf, small, Clock(clf, 2, 8))
+    found = measure_speed(clf, small, Clock(clf, 2, 8))
     assert found.speedup == found.low == found.high == pytest.approx(58 / 44)
-    real = measured(clf, small, Timer(clf, 2, 8))
+    real = measure_speed(clf, small, Timer(clf, 2, 8))
     assert 0 < real.low <= real.speedup <= real.high
 
 
@@ -175,7 +175,7 @@ def test_a_search_meets_its_target(clf, target, remove):
     search = Search(clf, unit_gradients(clf, DATA), timed_table(clf, timer), timer, remove)
     shape, speed = search.find(target)
     assert abs(speed.speedup / target - 1) < 0.1
-    small = shape.of(clf)
+    small = shape.cut(clf)
     assert remove == "both" or neurons(small) == neurons(clf)
     assert Shape.from_dict(json.loads(shape.to_json())) == shape
     if remove == "both":
@@ -368,7 +368,7 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(common, tmp_path, c
 
 @pytest.mark.slow
 def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_path, monkeypatch):
-    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    monkeypatch.setattr(faster, "LEAST_VALIDATION", 6)
     monkeypatch.setattr(faster, "LEAST_TRIAL", 2)
     data, step = make_data(60), Round(1.5, True)
     options = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-4)
@@ -408,7 +408,7 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
 
 
 def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
-    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    monkeypatch.setattr(faster, "LEAST_VALIDATION", 6)
     rows = [{"text": f"red {i // 2}", "label": CLASSES[i % 3]} for i in range(120)]  # each text twice
     named = {"text_columns": "text", "label_column": "label"}
     ranking = data_of("rank", repeat=32)
@@ -416,7 +416,7 @@ def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
         shuffled = data.subset(np.random.default_rng(1).permutation(len(data)))
         drawn = []
         for one in (data, shuffled):
-            watched, rest = FasterSteps(clf, one, FasterOptions(batch=2, length=8))._watched
+            watched, rest = FasterSteps(clf, one, FasterOptions(batch=2, length=8))._validation_split
             assert 6 <= len(watched) <= 24
             assert not set(watched.texts) & set(rest.texts)
             drawn.append(set(watched.texts))
@@ -424,7 +424,7 @@ def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
 
 
 def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
-    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    monkeypatch.setattr(faster, "LEAST_VALIDATION", 6)
     monkeypatch.setattr(faster, "LEAST_TRIAL", 3)
     monkeypatch.setattr(faster, "FACTORS", (1.0, 1e39))
     retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-4, max_grad_norm=1e30)
@@ -448,11 +448,11 @@ def test_a_later_round_is_repaired_towards_the_whole_model(clf):
     def distance(of):
         return float(torch.nn.functional.mse_loss(torch.tensor(headviz.evaluate(of, DATA).logits), wanted))
 
-    assert distance(work.built(shape)[0]) < 0.7 * distance(shape.of(start))
+    assert distance(work.built(shape)[0]) < 0.7 * distance(shape.cut(start))
 
 
 def test_a_training_that_makes_it_worse_is_not_taken(clf, monkeypatch):
-    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    monkeypatch.setattr(faster, "LEAST_VALIDATION", 6)
     retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=0.5)
     options = FasterOptions(batch=2, length=8, rate="given", retrain=retrain)
     shape = Shape(clf.full_mask.without([(0, 0)]), (tuple(range(60)),) * 3)
@@ -535,12 +535,12 @@ def test_biases_take_up_the_mean_of_what_goes(clf):
         return torch.cat(sums).mean(dim=0)
 
     np.testing.assert_allclose(mean(small), mean(clf), atol=1e-5)
-    assert not torch.allclose(mean(shape.of(clf)), mean(clf), atol=1e-4)
+    assert not torch.allclose(mean(shape.cut(clf)), mean(clf), atol=1e-4)
 
 
 @pytest.mark.slow
 def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
-    monkeypatch.setattr(faster, "LEAST_CHECKED", 4)
+    monkeypatch.setattr(faster, "LEAST_HELD_OUT", 4)
     data = make_data(60)
     work = FasterSteps(
         clf, data, FasterOptions(batch=2, length=8, samples=24), table=timed_table(clf, Clock(clf, 2, 8))
@@ -553,9 +553,11 @@ def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
     for row in choice.tried:
         assert set(row) == {"importance", "none", "bias", "refit"}
         assert 0 <= row["refit"]["agreement"] <= 1
-    taken = {(e.text, e.pair) for e in work.some}
-    assert not taken & {(e.text, e.pair) for e in work.checked}
-    assert Turn.from_dict(json.loads(Turn((1,), measured(clf, clf, work.timer), choice).to_json())).choice == choice
+    taken = {(e.text, e.pair) for e in work.sample}
+    assert not taken & {(e.text, e.pair) for e in work.held_out}
+    assert (
+        Turn.from_dict(json.loads(Turn((1,), measure_speed(clf, clf, work.timer), choice).to_json())).choice == choice
+    )
     assert work.choose(1.6, "both") == choice
 
 

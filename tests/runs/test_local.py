@@ -193,7 +193,7 @@ def test_archiving_and_deleting_free_what_they_say(registry):
     folder = folder_of(run.id)
     until(lambda: start_of(look(registry, run.id).pid) is None, 5, "the end of the worker")
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    assert service.used(run.id) == size
+    assert service.disk_usage(run.id) == size
     freed = service.archive(run.id)
     left = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
     assert freed == size - left > 100_000

@@ -70,7 +70,7 @@ def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(regist
     sweep = start_sweep(rehearsals(3), title="three")
     assert sweep.worker is None
     assert wait_for_sweep(sweep.id) == "done"
-    view, size = reading.show(sweep.id), service.used(sweep.id)
+    view, size = reading.show(sweep.id), service.disk_usage(sweep.id)
     assert [c.state for c in view.children] == ["done"] * 3
     assert look(registry, sweep.id).worker is None
     assert [v.record.id for v in reading.overview()] == [sweep.id]

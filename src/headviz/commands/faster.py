@@ -119,7 +119,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         else:
             place = _kept(out, spec)
         job = FasterJob(spec)
-        steps, outcome = _searched(job, Workplace(job, place, Loaded(clf, tuple(work.read), work)))
+        steps, outcome = _searched(job, Workplace(job, place, Loaded(clf, tuple(work.datasets), work)))
         targets = []
         for step in steps:
             if "note" in step:

@@ -37,7 +37,7 @@ from .algorithms import NOTHING
 from .export import FILE, RuntimeTimer, answers, require_in_runtime, write_onnx
 from .faster_search import Choice, Search, Shape
 from .finetuning import fine_tune, seconds_of
-from .latency import Timer, TimeTable, kept_table, measured
+from .latency import Timer, TimeTable, kept_table, measure_speed
 from .options import (
     AUTO,
     BEST,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from ..progress import Progress
     from ..tasks import Dataset
 
-CHECKED, LEAST_CHECKED = 512, 32  # train examples outside the sample, on which the measures of importance are compared
+HELD_OUT, LEAST_HELD_OUT = 512, 32  # train examples outside the sample, to compare the measures of importance on
 CLASSES = 50  # with more, their changes are not reported one by one
 
 
@@ -182,8 +182,8 @@ def require_possible(clf: Classifier, options: FasterOptions, data: Dataset | No
         require_repairable(clf, options.repair, NOTHING, data)
 
 
-WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops
-LEAST_WATCHED = 20
+VALIDATION, VALIDATION_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops
+LEAST_VALIDATION = 20
 PATIENCE = 2  # epochs, where the options of the training name none
 FACTORS = (1.0, 3.0, 10.0)  # of the learning rate that the options name
 TRIAL, LEAST_TRIAL = 0.1, 200  # the share of a training that each rate is tried on, and updates at least
@@ -223,14 +223,14 @@ class FasterSteps:
         self._gradients: dict[str, Gradients] = {}
         self._whole: dict[str, Evaluation] = {}  # the whole model's answers, by the digest of the data
         if len(data) <= options.samples:
-            self.some = data
+            self.sample = data
         else:
-            self.some = sample(data, options.samples, options.seed, "none")
-        if not len(self.some):
+            self.sample = sample(data, options.samples, options.seed, "none")
+        if not len(self.sample):
             raise TaskError("There is nothing to measure importance on: the data set has no examples.")
 
     @property
-    def read(self) -> list[Dataset]:
+    def datasets(self) -> list[Dataset]:
         """The data that it reads."""
         return [self.data] if self.dev is None else [self.data, self.dev]
 
@@ -250,7 +250,9 @@ class FasterSteps:
         loss, to_mean = IMPORTANCE[importance]
         if loss not in self._gradients:
             progress = of_phase(self.progress, "scoring")
-            self._gradients[loss] = unit_gradients(self.start, self.some, self.label_order, progress, self.cancel, loss)
+            self._gradients[loss] = unit_gradients(
+                self.start, self.sample, self.label_order, progress, self.cancel, loss
+            )
         measured = self._gradients[loss]
         return measured.to_mean if to_mean and measured.to_mean is not None else measured
 
@@ -283,7 +285,7 @@ class FasterSteps:
             if (shape := search.shape(sizes)) in rows:
                 continue
             repairs = dict.fromkeys((NOTHING, MEANS, self.options.repair))
-            tried = {repair: self._near_whole(self._repaired(shape, repair)[0], self.checked) for repair in repairs}
+            tried = {repair: self._near_whole(self._repaired(shape, repair)[0], self.held_out) for repair in repairs}
             rows[shape] = {"importance": name, **tried}
         best = min(rows.values(), key=lambda row: row[self.options.repair]["distance"])
         return Choice(best["importance"], tuple(rows.values()))
@@ -305,17 +307,17 @@ class FasterSteps:
         return evaluate(clf, data, label_order=order, precision="float32", progress=progress, cancel=self.cancel)
 
     @cached_property
-    def checked(self) -> Dataset:
+    def held_out(self) -> Dataset:
         """Train examples apart from the sample; the sample where there are too few others."""
-        sampled = {(e.text, e.pair) for e in self.some}
+        sampled = {(e.text, e.pair) for e in self.sample}
         others = self.data.subset([i for i, e in enumerate(self.data) if (e.text, e.pair) not in sampled])
-        if len(others) < LEAST_CHECKED:
-            return self.some
-        return others if len(others) <= CHECKED else sample(others, CHECKED, self.options.seed, "none")
+        if len(others) < LEAST_HELD_OUT:
+            return self.sample
+        return others if len(others) <= HELD_OUT else sample(others, HELD_OUT, self.options.seed, "none")
 
     def _repaired(self, shape: Shape, repair: str) -> tuple[Classifier, dict[str, Any] | None]:
         """The model of a shape, and the error of its repair."""
-        small = shape.of(self.start)
+        small = shape.cut(self.start)
         small = dataclasses.replace(small, model=copy.deepcopy(small.model))  # shares no weights with the caller's
         if repair == MEANS:
             absorb(self.start, small, shape, self.gradients("labels").means)
@@ -323,7 +325,7 @@ class FasterSteps:
             return small, None
         progress = of_phase(self.progress, "tuning")
         # the target is the whole model, not what the round before has left
-        return small, rebuild(self.clf, small, self.some, SOLVERS[repair], progress, self.cancel)
+        return small, rebuild(self.clf, small, self.sample, SOLVERS[repair], progress, self.cancel)
 
     def built(
         self, shape: Shape, step: Round | None = None, name: str = ""
@@ -331,26 +333,26 @@ class FasterSteps:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning, and the learning rates that
         were tried."""
         small, error = self._repaired(shape, self.options.repair)
-        options, (watched, train), rates = self.options.retrain, self._watched, tuple[dict[str, Any], ...]()
+        options, (validation, train), rates = self.options.retrain, self._validation_split, tuple[dict[str, Any], ...]()
         if options is None:
             return small, error, rates
         if step is not None:
             options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
         progress = of_phase(self.progress, TRAINS)
-        if self.options.rate == AUTO and watched is not None:
+        if self.options.rate == AUTO and validation is not None:
             short = _trial(options, len(train))
             tried = len(FACTORS) * updates_of(short, len(train))
             total = tried + updates_of(options, len(train))  # trials and training have one clock
-            rates = self._rates(small, short, watched, train, name, total)
+            rates = self._rates(small, short, validation, train, name, total)
             progress = after(progress, tried, total)
             if converged := [row for row in rates if row["distance"] is not None]:
                 options = dataclasses.replace(options, learning_rate=min(converged, key=itemgetter("distance"))["rate"])
-        if watched is not None and options.early_stopping is None:
+        if validation is not None and options.early_stopping is None:
             options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
-        trained = self._trained(small, train, options, progress, watched, place)
-        if watched is not None:  # a training that leads farther from the whole model is not taken
-            trained = min((trained, small), key=lambda model: self._near_whole(model, watched)["distance"])
+        trained = self._trained(small, train, options, progress, validation, place)
+        if validation is not None:  # a training that leads farther from the whole model is not taken
+            trained = min((trained, small), key=lambda model: self._near_whole(model, validation)["distance"])
             rates = tuple(
                 row | {"taken": trained is not small and row["rate"] == options.learning_rate} for row in rates
             )
@@ -363,9 +365,9 @@ class FasterSteps:
         """How long the trainings of these rounds take at most, from a few updates of the whole model."""
         if not way:
             return 0.0
-        options, (watched, train) = self.options.retrain, self._watched
+        options, (validation, train) = self.options.retrain, self._validation_split
         assert options is not None
-        tries = len(FACTORS) if self.options.rate == AUTO and watched is not None else 0
+        tries = len(FACTORS) if self.options.rate == AUTO and validation is not None else 0
         of_whole = seconds_of(self.clf, train, options, self.options.seed, self.label_order, self.cancel)
         seconds = 0.0
         for step in way:
@@ -380,7 +382,7 @@ class FasterSteps:
         data: Dataset,
         options: FinetuneOptions,
         progress: Progress | None,
-        watched: Dataset | None = None,
+        validation: Dataset | None = None,
         place: Path | None = None,
     ) -> Classifier:
         """Trained on labels and on what the whole model does, until a part of train gets no better."""
@@ -389,7 +391,7 @@ class FasterSteps:
             data,
             options,
             self.options.seed,
-            dev=watched,
+            dev=validation,
             label_order=self.label_order,
             teacher=Teacher(self.clf),
             folder=place,
@@ -398,7 +400,7 @@ class FasterSteps:
         ).classifier
 
     def _rates(
-        self, small: Classifier, short: FinetuneOptions, watched: Dataset, data: Dataset, name: str, total: int
+        self, small: Classifier, short: FinetuneOptions, validation: Dataset, data: Dataset, name: str, total: int
     ) -> tuple[dict[str, Any], ...]:
         """How far from the whole model's answers a short training with each learning rate leaves those to examples
         that are not trained on; None where the training diverged. What a stopped run has tried is not tried again.
@@ -411,7 +413,7 @@ class FasterSteps:
             progress = after(of_phase(self.progress, TRAINS), len(rows) * updates, total)
             try:
                 trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate), progress)
-                rows.append({"rate": rate, **self._near_whole(trained, watched)})
+                rows.append({"rate": rate, **self._near_whole(trained, validation)})
             except Diverged:
                 rows.append({"rate": rate, "distance": None, "agreement": None})
             if path is not None:
@@ -423,22 +425,22 @@ class FasterSteps:
         return self.folder / f"rates-{name}.json"
 
     @cached_property
-    def _watched(self) -> tuple[Dataset | None, Dataset]:
+    def _validation_split(self) -> tuple[Dataset | None, Dataset]:
         """The train examples that say when a training stops, and those that are trained on, none of them equal."""
-        count = min(len(self.data) // WATCHED, WATCHED_MOST)
-        if count < LEAST_WATCHED:
+        count = min(len(self.data) // VALIDATION, VALIDATION_MOST)
+        if count < LEAST_VALIDATION:
             return None, self.data
         chosen = limited(self.data, count, self.options.seed)
         texts = list(zip(self.data.texts, self.data.pairs or self.data.texts, strict=True))
-        watched = {texts[i] for i in chosen}
-        train = [i for i, text in enumerate(texts) if text not in watched]
+        validation = {texts[i] for i in chosen}
+        train = [i for i, text in enumerate(texts) if text not in validation]
         return (self.data.subset(chosen), self.data.subset(train)) if train else (None, self.data)
 
     def result(self, step: Round, shape: Shape, choice: Choice, name: str = "") -> Faster:
         """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
         small, error, rates = self.built(shape, step, name)
         progress = of_phase(self.progress, "measuring speed")
-        speed = measured(self.clf, small, self.timer, progress=progress, cancel=self.cancel)
+        speed = measure_speed(self.clf, small, self.timer, progress=progress, cancel=self.cancel)
         costs = [clf.cost(length=self.timer.length) for clf in (self.clf, small)]
         metrics = baseline = change = agreement = calibration = None
         one_class, classes = "", dict[str, Any]()
@@ -516,7 +518,7 @@ def absorb(full: Classifier, small: Classifier, shape: Shape, means: Sequence[np
     for layer in range(full.num_layers):
         of_heads, of_neurons = means[layer], means[full.num_layers + layer]
         heads_stay = np.isin(full.present.kept_in(layer), shape.present.kept_in(layer))
-        neurons_stay = np.isin(np.arange(len(of_neurons)), shape.kept[layer])
+        neurons_stay = np.isin(np.arange(len(of_neurons)), shape.neurons[layer])
         for stay, mean, whole, cut in (
             (heads_stay, of_heads, full.projections(layer).output, small.projections(layer).output),
             (neurons_stay, of_neurons, outer_map(full, layer), outer_map(small, layer)),

@@ -1,6 +1,6 @@
 """Which heads and neurons stay, so that the model is so many times as fast, by the time that was measured (Kwon 2022).
 
-Sizes come from the table of times and the diagonal Fisher information (``allotted``). Within a layer the units that go
+Sizes come from the table of times and the diagonal Fisher information (``allot``). Within a layer the units that go
 are then rearranged for the layer's block of the Fisher information. The model of this shape is timed, and where it
 misses the target, the budget is corrected and the sizes are chosen again.
 """
@@ -19,7 +19,7 @@ from ..heads import HeadMask, in_order
 from ..models.feed_forward import neurons, smaller
 from ..progress import Cancel, stop_if
 from ..results import Result
-from .latency import Speed, Timer, TimeTable, fewest_heads, measured
+from .latency import Speed, Timer, TimeTable, fewest_heads, measure_speed
 from .options import BOTH, HEADS_ONLY
 from .search import best_subset
 
@@ -38,14 +38,14 @@ class Shape(Result):
     """The heads and neurons that stay."""
 
     present: HeadMask
-    kept: tuple[tuple[int, ...], ...]  # neurons of each layer, as the full model counts them
+    neurons: tuple[tuple[int, ...], ...]  # neurons of each layer, as the full model counts them
 
-    def of(self, clf: Classifier) -> Classifier:
-        return smaller(clf, self.present, self.kept)
+    def cut(self, clf: Classifier) -> Classifier:
+        return smaller(clf, self.present, self.neurons)
 
     def to_dict(self) -> dict[str, Any]:
         grid = self.present
-        return {"heads": [grid.num_layers, grid.num_heads, grid.hex], "neurons": [list(k) for k in self.kept]}
+        return {"heads": [grid.num_layers, grid.num_heads, grid.hex], "neurons": [list(k) for k in self.neurons]}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Shape:
@@ -97,7 +97,7 @@ class Search:
     cancel: Cancel | None = None
     whole: Classifier | None = None  # None = clf itself
     choice: Choice = Choice()
-    _groups: list[Choices] = field(init=False)
+    _groups: list[SizeGroup] = field(init=False)
     _shapes: dict[tuple[int, ...], Shape] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,13 +105,13 @@ class Search:
         for layer, count in enumerate(self.clf.heads_per_layer):
             sizes = range(fewest_heads(self.clf), count + 1)
             loss = losses((self._heads(layer) ** 2).sum(axis=0), sizes)
-            self._groups.append(Choices(tuple(sizes), self.table.of_heads(sizes), loss))
+            self._groups.append(SizeGroup(tuple(sizes), self.table.of_heads(sizes), loss))
         for layer, count in enumerate(neurons(self.clf)):
             unit = 8 if count >= 64 else 1
             inner = {min(count, round(count * i / FINEST / unit) * unit) for i in range(FINEST)}
             counts = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
             loss = losses((self._neurons(layer) ** 2).sum(axis=0), counts)
-            self._groups.append(Choices(tuple(counts), self.table.of_neurons(counts), loss))
+            self._groups.append(SizeGroup(tuple(counts), self.table.of_neurons(counts), loss))
 
     @property
     def reach(self) -> float:
@@ -134,7 +134,7 @@ class Search:
         budget = self.table.whole / target
         for turn in turns:
             budget *= turn.speed.speedup / target
-        sizes = allotted(self._groups, budget - self.table.base, self.seed)
+        sizes = allot(self._groups, budget - self.table.base, self.seed)
         if sizes is None:
             sizes = [g.sizes[int(np.lexsort((g.loss, g.seconds))[0])] for g in self._groups]
         chosen = tuple(int(size) for size in sizes)
@@ -143,8 +143,8 @@ class Search:
     def timed(self, sizes: Sequence[int]) -> Turn:
         """A turn: the model of these sizes against the whole one."""
         stop_if(self.cancel)
-        small = self.shape(sizes).of(self.clf)
-        speed = measured(self.whole or self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel)
+        small = self.shape(sizes).cut(self.clf)
+        speed = measure_speed(self.whole or self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel)
         return Turn(tuple(sizes), speed, self.choice)
 
     def best(self, target: float, turns: Sequence[Turn]) -> tuple[Shape, Speed]:
@@ -205,7 +205,7 @@ GRID = 5000  # steps of time in the budget
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
+class SizeGroup:
     """The sizes that one group may have: the heads, or the neurons, of one layer."""
 
     sizes: tuple[int, ...]
@@ -219,7 +219,7 @@ def losses(fisher: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.array([gone[len(fisher) - size] / 2 for size in sizes])
 
 
-def allotted(groups: Sequence[Choices], budget: float, seed: int = 0) -> list[int] | None:
+def allot(groups: Sequence[SizeGroup], budget: float, seed: int = 0) -> list[int] | None:
     """The size of each group for the least loss within ``budget`` seconds; None where nothing fits.
 
     Groups are tried in an order drawn from ``seed``: choices that lose the same are drawn, not taken by layer.
@@ -229,7 +229,7 @@ def allotted(groups: Sequence[Choices], budget: float, seed: int = 0) -> list[in
     return None if sizes is None else [sizes[i] for i in np.argsort(order)]
 
 
-def _in_turn(groups: Sequence[Choices], budget: float) -> list[int] | None:
+def _in_turn(groups: Sequence[SizeGroup], budget: float) -> list[int] | None:
     least = np.array([g.seconds.min() for g in groups])
     room = budget - least.sum()
     if room < 0:

@@ -215,7 +215,7 @@ def _per_layer(seconds: np.ndarray, sizes: Sequence[int], counts: Sequence[int])
     return tuple(out)
 
 
-def measured(
+def measure_speed(
     before: Classifier,
     after: Classifier,
     timer: Timer,

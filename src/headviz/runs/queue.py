@@ -118,7 +118,7 @@ def _reconcile_one(registry: Registry, record: RunRecord) -> RunRecord:
         return record
     kill_leftovers(record.worker)
     cancelled = record.state == CANCELLING or age is not None
-    error, code = ("", "") if cancelled else lost_words(files)
+    error, code = ("", "") if cancelled else lost_message(files)
     try:
         if cancelled and record.state != CANCELLING:
             registry.apply(record.id, CANCEL, claim=record.claim)
@@ -140,7 +140,7 @@ def is_gone(record: RunRecord, files: RunFiles) -> bool:
         return time.time() - (record.started or record.created) > SILENCE
 
 
-def lost_words(files: RunFiles) -> tuple[str, str]:
+def lost_message(files: RunFiles) -> tuple[str, str]:
     """The error of a run whose worker ended without a message, and the error's code."""
     report = files.read_json(files.progress)
     text, code = "The worker process is gone: it was killed, ran out of memory, or the machine restarted.", ""

@@ -77,7 +77,7 @@ def new_record(
     )
 
 
-def family(registry: Registry, record: RunRecord) -> list[RunRecord]:
+def members_of(registry: Registry, record: RunRecord) -> list[RunRecord]:
     """The run; for a sweep all its runs, and the sweep itself last."""
     return [*(registry.records(parent=record.id) if record.kind == SWEEP else []), record]
 
@@ -144,7 +144,7 @@ def cancel(run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT) -
     registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "cancel")
-    members = [m for m in family(registry, record) if m.state not in ENDED]
+    members = [m for m in members_of(registry, record) if m.state not in ENDED]
     if not members or shown_state(registry, record) in ENDED:
         raise IllegalTransition(f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel.")
     words, brief = f"by {user or this_user()}", Registry(registry.folder, wait=1.0)
@@ -177,7 +177,7 @@ def resume(run_id: str, user: str | None = None) -> RunRecord:
     check_owner(record, this_user() if user is None else user, "resume")
     if record.executor == CARRIED and record.parent:
         raise RunError(f"Run {record.id} belongs to sweep {record.parent}: resume that one.")
-    members = [m for m in family(registry, record) if m.state in RESUMABLE]
+    members = [m for m in members_of(registry, record) if m.state in RESUMABLE]
     if record.kind != SWEEP:
         members = [record]  # the table of states refuses it where it cannot be
     elif not members:
@@ -242,10 +242,10 @@ def _absolute(name: str, value: Any, folder: bool) -> Any:
     return str(path.absolute()) if (path.is_dir() if folder else path.exists()) else value
 
 
-def used(run_id: str) -> int:
+def disk_usage(run_id: str) -> int:
     """Bytes that a run keeps on disk, a sweep with all its runs: what deleting it frees."""
     registry = Registry()
-    return sum(RunFiles(r.id, registry.folder).size() for r in family(registry, registry.get(run_id)))
+    return sum(RunFiles(r.id, registry.folder).size() for r in members_of(registry, registry.get(run_id)))
 
 
 def archive(run_id: str, user: str | None = None, *, back: bool = False) -> int:
@@ -292,7 +292,7 @@ def delete(run_id: str, user: str | None = None) -> int:
 
 def _ended(registry: Registry, record: RunRecord, done: str) -> list[RunRecord]:
     """The run and those of its sweep, if all have ended and may be ``done``: archived or deleted."""
-    members = family(registry, record)
+    members = members_of(registry, record)
     active = [r for r in members if r.state not in ENDED and not (r.kind == SWEEP and r.executor == CARRIED)]
     if active:
         first = active[0]

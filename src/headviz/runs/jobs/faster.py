@@ -137,7 +137,7 @@ class FasterJob(SourcesJob):
         train, dev = spec.splits
         require_possible(clf, spec.options, train)
         work = FasterSteps(clf, train, spec.options, dev, spec.label_order)
-        return Loaded(work.clf, tuple(work.read), work)
+        return Loaded(work.clf, tuple(work.datasets), work)
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.faster_search import Choice, Shape, Turn
@@ -148,7 +148,7 @@ class FasterJob(SourcesJob):
         work.progress, work.cancel = tools.progress, tools.cancel
         task, name, _ = _parts(piece)
         if task == TABLE:
-            shared = chosen_on(*work.read)
+            shared = chosen_on(*work.datasets)
             notes = [shared] if shared else []
             return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
         work.table, work.folder = TimeTable.from_dict(request[TABLE]), tools.folder

@@ -301,7 +301,7 @@ def buttons(view: RunView) -> None:
 def _archive_or_delete(view: RunView) -> None:
     """Archive or delete, with the disk space that it frees."""
     record = view.record
-    used = service.used(record.id)
+    used = service.disk_usage(record.id)
     st.caption(f"This run takes {size(used)} on disk.")
     if record.archived:
         st.button(
