@@ -167,8 +167,10 @@ def open_context(plan: PruningPlan, folder: str | Path) -> Context:
     of_recipe = plan.train_limit is None and plan.data is None
     if examples is not None and of_recipe and ALGORITHMS[plan.algorithm].retrains:
         train = plan.dataset(plan.train_split, examples)
-    models, recipe, store = (load_base, load_masked_lm), recipe_of(base), default_store()
-    return Context(Path(folder), clf, train, dev, *models, recipe=recipe, pool=pool, store=store)
+    store = default_store()
+    return Context(
+        Path(folder), clf, train, dev, load_base, load_masked_lm, recipe=recipe_of(base), pool=pool, store=store
+    )
 
 
 def reading(plan: PruningPlan, clf: Classifier) -> Classifier:

@@ -186,7 +186,7 @@ def pass_layers(
 ) -> Iterator[Part]:
     """``text_layers`` for these models: W_O of the rows in the order of running, W_2 where neurons are gone."""
     # hooks read the sums: on copies, because the models may be in use elsewhere
-    teacher, student = (_copy(clf) for clf in (full, small))
+    teacher, student = (dataclasses.replace(clf, model=copy.deepcopy(clf.model)) for clf in (full, small))
     batches, less = _batches(full, data), narrowed(full, small)
     steps = range(full.num_layers)
     rows = steps if full.order is None else [full.order.row(step) for step in steps]
@@ -277,10 +277,6 @@ def _batches(clf: Any, data: Dataset) -> list[tuple[dict[str, Any], Tensor]]:
     held = torch.tensor(held_out(encodings))
     lengths = [max(len(e), len(e.target or ())) for e in encodings]
     return [(clf.collate([encodings[i] for i in index]), held[index]) for index in batches(lengths, BATCH_TOKENS)]
-
-
-def _copy(clf: TransformerModel) -> TransformerModel:
-    return dataclasses.replace(clf, model=copy.deepcopy(clf.model))
 
 
 CHUNK_TOKENS = 4096

@@ -327,13 +327,10 @@ def tidy(folder: Path, state: State) -> None:
             shutil.rmtree(model_folder(folder, seed, before), ignore_errors=True)
 
 
-def _table(value: Any) -> Table | None:
-    return None if value is None else tuple(tuple(row) for row in value)
-
-
 def _choice(record: Mapping[str, Any]) -> Choice:
-    tables = {name: _table(record[name]) for name in ("scores", "interval_low", "interval_high")}
-    return read_options(Choice, {**record, **tables, "notes": tuple(record["notes"])}, "field of a choice")
+    tables = {name: record[name] for name in ("scores", "interval_low", "interval_high") if record[name] is not None}
+    tuples = {name: tuple(map(tuple, table)) for name, table in tables.items()}
+    return read_options(Choice, {**record, **tuples, "notes": tuple(record["notes"])}, "field of a choice")
 
 
 def _record(record: Mapping[str, Any]) -> StepRecord:

@@ -203,15 +203,9 @@ class Step:
         return self.context.sample(self.plan, self.work.seed, self.plan.samples)
 
     def _keywords(self, mask: HeadMask | None) -> dict[str, Any]:
-        folder = checkpoint_folder(self.context.folder, self.work.seed, self.work.step)
-        return keywords(
-            self.plan,
-            self.work.seed,
-            mask=mask,
-            progress=self._progress("score"),
-            cancel=self.cancel,
-            checkpoint=folder / "score.safetensors",
-        )
+        checkpoint = checkpoint_folder(self.context.folder, self.work.seed, self.work.step) / "score.safetensors"
+        call = {"mask": mask, "progress": self._progress("score"), "cancel": self.cancel, "checkpoint": checkpoint}
+        return keywords(self.plan, self.work.seed, **call)
 
     # models -----------------------------------------------------------------------------------
 
