@@ -67,12 +67,10 @@ def outcome_of(error: BaseException) -> dict[str, Any]:
     if isinstance(error, UserError):
         return {"error": str(error), "code": error.code, "resumable": error.resumable}
     if is_out_of_memory(error):
-        code, text = (
-            OUT_OF_MEMORY,
-            (
-                "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
-                "or start a new run with a smaller batch or shorter texts."
-            ),
+        code = OUT_OF_MEMORY
+        text = (
+            "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
+            "or start a new run with a smaller batch or shorter texts."
         )
     elif (message := disk_error(error)) is not None:
         code, text = DiskFull.code, f"{message} Then resume the run."
