@@ -196,11 +196,11 @@ def uniform(clf: Classifier, heads: int, size: int) -> Classifier:
     return smaller(clf, mask, [range(min(size, n)) for n in neurons(clf)])
 
 
-def _points(most: int, multiple: int) -> list[int]:
-    """Some sizes from 0 to the most, rounded to a multiple where the most is large."""
-    unit = multiple if most >= 8 * multiple else 1
-    inner = {round(most * i / (POINTS - 1) / unit) * unit for i in range(1, POINTS - 1)}
-    return sorted({0, *inner, most})
+def _points(largest: int, multiple: int) -> list[int]:
+    """Some sizes from 0 to the largest, rounded to a multiple where that is large."""
+    unit = multiple if largest >= 8 * multiple else 1
+    inner = {round(largest * i / (POINTS - 1) / unit) * unit for i in range(1, POINTS - 1)}
+    return sorted({0, *inner, largest})
 
 
 def _per_layer(seconds: np.ndarray, sizes: Sequence[int], counts: Sequence[int]) -> tuple[float, ...]:
@@ -219,18 +219,18 @@ def measure_speed(
     before: Classifier,
     after: Classifier,
     timer: Timer,
-    most: int = PAIRS[1],
+    max_pairs: int = PAIRS[1],
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Speed:
     """How many times as fast the second model is."""
-    return in_pairs(lambda: timer(before), lambda: timer(after), most, progress, cancel)
+    return in_pairs(lambda: timer(before), lambda: timer(after), max_pairs, progress, cancel)
 
 
 def in_pairs(
     before: Callable[[], float],
     after: Callable[[], float],
-    most: int = PAIRS[1],
+    max_pairs: int = PAIRS[1],
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Speed:
@@ -242,7 +242,7 @@ def in_pairs(
     for way in (before, after):
         way()
     began = time.perf_counter()
-    for pair in tracked(range(most), progress, cancel):
+    for pair in tracked(range(max_pairs), progress, cancel):
         if pair >= PAIRS[0] and time.perf_counter() - began > PAIRS_SECONDS:
             continue
         if pair % 2:

@@ -25,10 +25,10 @@ BUSY = 25.0  # per cent of the machine that other programs use, from which a run
 _started: list[subprocess.Popen[bytes]] = []  # children of this process, so that ended ones leave no zombies
 
 
-def used_by_others(own: float = 0.0) -> float:
-    """Per cent of this machine's processors that other programs have used since the last call; ``own`` is this
+def used_by_others(used_here: float = 0.0) -> float:
+    """Per cent of this machine's processors that other programs have used since the last call; ``used_here`` is this
     process's use (100 = one core)."""
-    return max(0.0, psutil.cpu_percent() - own / (psutil.cpu_count() or 1))
+    return max(0.0, psutil.cpu_percent() - used_here / (psutil.cpu_count() or 1))
 
 
 def monotonic() -> float:
