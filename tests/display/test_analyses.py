@@ -123,7 +123,8 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")
     assert fig.data[-1].customdata[0] == ["−2.0", "[−3.0, −1.0]", 10]
     matthews = Delta("matthews", 10, 0.3, 0.1, -0.6, 0.2, 0.5, "all")
-    assert charts._whiskers([matthews])["arrayminus"][0] == pytest.approx(0.4)  # it was cut at 0, as a share's
+    masked = charts.slices([matthews], "matthews").data[-1]
+    assert masked.error_x.arrayminus[0] == pytest.approx(0.4)  # it was cut at 0, as a share's
 
 
 def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:

@@ -249,7 +249,7 @@ def a_cloud(words: tuple[str, ...] = tuple(WORDS), target: str = "contradiction"
 
 def some_lengths() -> Figure:
     return bars.histogram(
-        [("train", (RANDOM.normal(20, 5, 500)).tolist()), ("dev", RANDOM.normal(22, 5, 90).tolist())], "tokens", (5, 30)
+        [("train", (RANDOM.normal(20, 5, 500)).tolist()), ("dev", RANDOM.normal(22, 5, 90).tolist())], "tokens"
     )
 
 

@@ -16,27 +16,27 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def fixed(value: float | None, places: int = 4) -> str:
-    """So many decimals, as in a column."""
+    """A number with ``places`` decimals, as in a column."""
     return "–" if value is None or value != value else f"{value:.{places}f}".replace("-", "−")
 
 
 def signed(value: float | None, digits: int = 3) -> str:
-    """The same with a plus sign."""
+    """``number`` with a plus sign."""
     text = number(value, digits)
     return f"+{text}" if value is not None and value == value and value > 0 else text
 
 
 def points(value: float | None, scale: float = 1.0) -> str:
-    """A difference in points; ``scale`` is what one unit of the metric has of them (``points_in``)."""
+    """A difference in points; ``scale`` is the number of points in one unit of the metric (``points_in``)."""
     if value is None or value != value:
         return "–"
     return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
 
 
 def change(delta: float | None, low: float | None, high: float | None, scale: float) -> str:
-    """A difference in points, with its interval where one is known: ``−0.5 [−1.3, +0.2]``."""
-    known = delta is not None and low is not None and high is not None
-    return points(delta, scale) + (f" {interval(low, high, scale)}" if known else "")
+    """A difference in points, with its interval if there is one: ``−0.5 [−1.3, +0.2]``."""
+    bounded = delta is not None and low is not None and high is not None
+    return points(delta, scale) + (f" {interval(low, high, scale)}" if bounded else "")
 
 
 def interval(low: float | None, high: float | None, scale: float) -> str:
@@ -68,7 +68,7 @@ def share(value: float | None) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """A length of time, rounded to what matters."""
+    """A length of time in seconds, minutes or hours."""
     if seconds is None or seconds != seconds:
         return "–"
     if seconds < 90:
@@ -84,9 +84,9 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
-def less(now: int, before: int) -> str:
+def less(after: int, before: int) -> str:
     """The change of a size in per cent."""
-    return f"{100 * (now / before - 1):+.1f} %".replace("+0.0", "±0").replace("-0.0", "±0").replace("-", "−")
+    return f"{100 * (after / before - 1):+.1f} %".replace("+0.0", "±0").replace("-0.0", "±0").replace("-", "−")
 
 
 def metric(value: float, scale: float = 100) -> str:
@@ -101,7 +101,7 @@ def p_text(p: float | None) -> str:
 
 
 def p_cell(p: float | None) -> str:
-    """A p value in a table, below a heading that says p."""
+    """A p value in a column that is titled p."""
     if p is None or p != p:
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"

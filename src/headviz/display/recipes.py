@@ -13,7 +13,7 @@ Options = tuple[tuple[str, Any], ...]  # of a command, in order; an option may b
 
 
 class Code(str):
-    """Python that stands as it is where other values are quoted. Never holds what a user wrote."""
+    """Python that is printed without quotes. Never holds what a user wrote."""
 
     def __repr__(self) -> str:
         return str(self)

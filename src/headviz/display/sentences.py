@@ -23,9 +23,9 @@ MUCH = 0.1  # change of a probability from which a sentence names it
 
 
 def points_changed(delta: float | None, low: float | None, high: float | None, scale: float) -> str:
-    """A change in points, with its interval where one is known: ``−2.2 points [−5.1, +0.6]``."""
-    known = low is not None and high is not None and low == low and high == high
-    return f"{numbers.points(delta, scale)} points" + (f" {numbers.interval(low, high, scale)}" if known else "")
+    """A change in points, with its interval if there is one: ``−2.2 points [−5.1, +0.6]``."""
+    bounded = verdict(low, high) != "unknown"
+    return f"{numbers.points(delta, scale)} points" + (f" {numbers.interval(low, high, scale)}" if bounded else "")
 
 
 def metric_change(metric: str, delta: float, low: float, high: float) -> str:
@@ -38,11 +38,11 @@ def change_of(d: Delta, margin: float = MARGIN) -> str:
     if d.undefined:
         return f"the change of {metric_title(d.metric)} is not defined: {d.undefined}"
     ends = d.interval_low, d.interval_high
-    known = verdict(*ends)
-    if known == "unknown":
-        return f"{points_changed(d.delta, None, None, d.scale)}; {TOO_FEW}"
-    firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
-    return f"{points_changed(d.delta, *ends, d.scale)}, {numbers.p_text(d.p_value)}: {firm}"
+    change, direction = points_changed(d.delta, *ends, d.scale), verdict(*ends)
+    if direction == "unknown":
+        return f"{change}; {TOO_FEW}"
+    result = {"loss": "a clear loss", "gain": "a clear gain"}.get(direction, excluded(ends[0], d.scale, margin))
+    return f"{change}, {numbers.p_text(d.p_value)}: {result}"
 
 
 def metric_changes(d: Delta) -> str:
@@ -60,7 +60,7 @@ def mask_cost(primary: Delta, slices: Sequence[Delta], off: str, kind: str = "sl
 
 
 def no_better(metric: str, value: float, constant: float | None) -> str:
-    """The warning behind a value that a constant answer reaches too; empty for a better one."""
+    """The warning after a value that a constant answer reaches too; empty for a better value."""
     if constant is None or not value <= constant:
         return ""
     return f"; {constant_name(metric)} reaches {numbers.metric(constant, points_in(metric))}"
@@ -77,13 +77,13 @@ def clear_slices(slices: Sequence[Delta], kind: str) -> str:
         f"{d.name} {numbers.metric(d.full, d.scale)} → {numbers.metric(d.masked, d.scale)}{_chance(d)}"
         for d in sure[:NAMED]
     )
-    rest = len(sure) - NAMED
-    more = f"{rest} more change{'s' if rest == 1 else ''} significantly"
-    return f"{named}; {more if rest > 0 else f'no other {kind} changes significantly'} (Holm)"
+    others = len(sure) - NAMED
+    ending = f"{others} more change{'s' if others == 1 else ''} significantly"
+    return f"{named}; {ending if others > 0 else f'no other {kind} changes significantly'} (Holm)"
 
 
 def _chance(d: Delta) -> str:
-    """What one class for all reaches on a slice."""
+    """What the best constant answer reaches on a slice."""
     return "" if d.constant is None else f" (chance {d.constant:.2f})"
 
 
@@ -92,9 +92,7 @@ def so_far(d: Delta, off: str, n: int, counted: str) -> str:
     if n < FEW:
         change = points_changed(d.delta, None, None, d.scale)
         return f"Without {off}: {change} {counted}, too few to say what it costs."
-    known = verdict(d.interval_low, d.interval_high) != "unknown"
-    low, high = (d.interval_low, d.interval_high) if known else (None, None)
-    return f"Without {off}: {points_changed(d.delta, low, high, d.scale)} {counted}."
+    return f"Without {off}: {points_changed(d.delta, d.interval_low, d.interval_high, d.scale)} {counted}."
 
 
 def two_masks(d: Delta, a: str, b: str) -> str:
@@ -104,9 +102,8 @@ def two_masks(d: Delta, a: str, b: str) -> str:
     reached = [numbers.metric(value, d.scale) for value in (d.full, d.masked)]
     values = f"{metric_title(d.metric)} {reached[0]} under A ({a}), {reached[1]} under B ({b})"
     ends = d.interval_low, d.interval_high
-    known = verdict(*ends)
-    if known in ("loss", "gain"):
-        better = "A" if known == "loss" else "B"
+    better = {"loss": "A", "gain": "B"}.get(verdict(*ends))
+    if better:
         return f"{better} leaves more: {values}; B − A is {points_changed(d.delta, *ends, d.scale)}."
     return f"The data cannot tell A from B: {values}; B − A is {points_changed(d.delta, None, None, d.scale)}."
 
@@ -121,31 +118,36 @@ def heads_named(off: Sequence[HeadId], rows: Sequence[str] | None = None) -> str
 
 def answer_change(labels: Sequence[str], off: str, before: Sequence[float], after: Sequence[float]) -> str:
     """What switching heads off does to one answer; ``before`` and ``after`` are the probabilities of the classes."""
-    was, now = (max(range(len(values)), key=values.__getitem__) for values in (before, after))
-    first, last = f"{labels[was]} {before[was]:.2f}", f"{labels[now]} {after[now]:.2f}"
+    old, new = _answers(before, after)
+    first, last = f"{labels[old]} {before[old]:.2f}", f"{labels[new]} {after[new]:.2f}"
     chance = 1 / len(after)
     if no_longer_knows(before, after):
-        lost = f"{first} goes to {last}"
-        if was == now:
-            lost = f"{labels[was]} falls from {before[was]:.2f} to {after[now]:.2f}"
-        return f"Without {off} the model no longer knows: {lost}, near chance ({chance:.2f} each)."
-    if was != now:
+        change = f"{first} goes to {last}"
+        if old == new:
+            change = f"{labels[old]} falls from {before[old]:.2f} to {after[new]:.2f}"
+        return f"Without {off} the model no longer knows: {change}, near chance ({chance:.2f} each)."
+    if old != new:
         return f"Without {off} the answer changes: {first} becomes {last}."
-    if doubt(before) and max(before) < chance + NEAR:
-        still = f"{labels[now]} {before[now]:.2f} → {after[now]:.2f}, near chance ({chance:.2f} each)"
-        return f"The model does not know, with {off} and without: {still}."
-    if abs(after[now] - before[now]) >= MUCH:
-        way = "falls" if after[now] < before[now] else "rises"
-        return f"Without {off} {labels[now]} {way} from {before[now]:.2f} to {after[now]:.2f}, and stays the answer."
-    return f"Without {off} the answer stays {labels[now]} ({before[now]:.3f} → {after[now]:.3f})."
+    if max(before) < chance + NEAR:
+        change = f"{first} → {after[new]:.2f}, near chance ({chance:.2f} each)"
+        return f"The model does not know, with {off} and without: {change}."
+    if abs(after[new] - before[new]) >= MUCH:
+        way = "falls" if after[new] < before[new] else "rises"
+        return f"Without {off} {labels[new]} {way} from {before[new]:.2f} to {after[new]:.2f}, and stays the answer."
+    return f"Without {off} the answer stays {labels[new]} ({before[new]:.3f} → {after[new]:.3f})."
+
+
+def _answers(*probabilities: Sequence[float]) -> list[int]:
+    """The most probable class of each."""
+    return [max(range(len(values)), key=values.__getitem__) for values in probabilities]
 
 
 def from_to(labels: Sequence[str], before: Sequence[float], after: Sequence[float]) -> str:
     """An answer before and after in a few characters: ``contradiction .96 → .37``, or ``… → neutral .58``."""
-    was, now = (max(range(len(values)), key=values.__getitem__) for values in (before, after))
+    old, new = _answers(before, after)
     if no_longer_knows(before, after):
-        return f"{labels[was]} {_short(before[was])} → not sure"
-    return f"{labels[was]} {_short(before[was])} → {'' if was == now else f'{labels[now]} '}{_short(after[now])}"
+        return f"{labels[old]} {_short(before[old])} → not sure"
+    return f"{labels[old]} {_short(before[old])} → {'' if old == new else f'{labels[new]} '}{_short(after[new])}"
 
 
 def _short(probability: float) -> str:
@@ -157,13 +159,11 @@ def in_words(d: Delta, off: str, examples: str) -> str:
     if d.undefined:
         return f"Without {off} {metric_title(d.metric)} is not defined on these {examples}."
     if d.metric == "accuracy":
-        right = [round(value * d.n) for value in (d.masked, d.full)]
-        sentence = f"Without {off}, {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}"
-        return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
-    reached = [numbers.metric(value, d.scale) for value in (d.masked, d.full)]
-    sentence = (
-        f"Without {off} {metric_title(d.metric)} is {reached[0]} on {d.n:,} {examples}; with all heads {reached[1]}"
-    )
+        masked, full = (f"{round(value * d.n):,}" for value in (d.masked, d.full))
+        sentence = f"Without {off}, {masked} of {d.n:,} {examples} are answered right; with all heads {full}"
+    else:
+        masked, full = (numbers.metric(value, d.scale) for value in (d.masked, d.full))
+        sentence = f"Without {off} {metric_title(d.metric)} is {masked} on {d.n:,} {examples}; with all heads {full}"
     return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
 
 
@@ -176,6 +176,6 @@ def doubt(probabilities: Sequence[float], *, before: Sequence[float] | None = No
     """The remark on an unsure answer; empty for a sure one. ``before`` are the unpruned model's probabilities."""
     best, chance = max(probabilities), 1 / len(probabilities)
     if best < chance + NEAR:
-        again = "no longer knows" if before is not None and no_longer_knows(before, probabilities) else "does not know"
-        return f"near chance ({chance:.2f} each): the model {again}"
+        lost = before is not None and no_longer_knows(before, probabilities)
+        return f"near chance ({chance:.2f} each): the model {'no longer knows' if lost else 'does not know'}"
     return "uncertain: no class reaches one half" if best < SURE else ""

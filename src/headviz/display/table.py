@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TERMINAL, PAGE, REPORT, NOTEBOOK, FILES = PLACES = ("terminal", "page", "report", "notebook", "files")
-Format = str | Callable[[Any], str]  # in printf's way, or a function of a number
+Format = str | Callable[[Any], str]  # a printf format, or a function of a number
 Ends = tuple[float | None, float | None]
 PROBABILITIES = ("p", "q")  # titles of columns that are written as p values
 DASH = "–"
@@ -46,14 +46,14 @@ class Column:
         if isinstance(value, HeadId):
             return head_name(value, rows) if rows else value.dotted
         if isinstance(value, tuple):
-            return " + ".join(self.text(one, rows) for one in value)
+            return " + ".join(self.text(part, rows) for part in value)
         if value is None or value != value:
             return DASH
-        form = numbers.p_cell if self.title in PROBABILITIES and not self.format else self.format
+        form = self.format or (numbers.p_cell if self.title in PROBABILITIES else "%.4g")
         if callable(form):
             return form(value)
         if isinstance(value, float):
-            return ((form or "%.4g") % (value + 0.0)).replace("-", "−")  # not -0.0
+            return (form % (value + 0.0)).replace("-", "−")  # not -0.0
         return str(value)
 
     def interval(self, ends: Ends | None) -> str:
@@ -84,20 +84,17 @@ class Table:
     ends: Sequence[Sequence[Ends | None]] = ()  # by row: the interval of each cell
 
     @classmethod
-    def of(cls, key: str, columns: Sequence[Column], items: Iterable[Any], **more: Any) -> Table:
-        """One row for each item."""
+    def of(cls, key: str, columns: Sequence[Column], items: Iterable[Any], **fields: Any) -> Table:
+        """One row for each item. ``fields`` are the table's others."""
         items = list(items)
         rows = [[c.value(item) if c.value else None for c in columns] for item in items]
         ends = [[c.ends(item) if c.ends else None for c in columns] for item in items]
-        return cls(key, columns, rows, ends=ends, **more)
-
-    @property
-    def declared(self) -> list[Column]:
-        return [c if isinstance(c, Column) else Column(c) for c in self.columns]
+        return cls(key, columns, rows, ends=ends, **fields)
 
     def shown(self, place: str) -> list[tuple[int, Column]]:
         """The columns that this place shows, each with its number."""
-        return [(i, column) for i, column in enumerate(self.declared) if place in column.places]
+        columns = (c if isinstance(c, Column) else Column(c) for c in self.columns)
+        return [(i, column) for i, column in enumerate(columns) if place in column.places]
 
     def titles(self, place: str) -> list[str]:
         """The titles of the columns. Where an interval follows a value, the title says so."""
@@ -107,7 +104,8 @@ class Table:
         """All cells as text, with their intervals."""
         shown = [(i, column, self._ends(i)) for i, column in self.shown(place)]
         return [
-            [c.text(row[i], rows) + c.interval(ends[at]) for i, c, ends in shown] for at, row in enumerate(self.rows)
+            [c.text(cells[i], rows) + c.interval(ends[at]) for i, c, ends in shown]
+            for at, cells in enumerate(self.rows)
         ]
 
     def for_paper(self) -> tuple[list[str], list[list[Any]]]:
@@ -117,8 +115,9 @@ class Table:
         for at, (i, column) in enumerate(self.shown(REPORT)):
             if column.format or column.title in PROBABILITIES or any(map(column.interval, self._ends(i))):
                 continue
-            for cells, row in zip(rows, self.rows, strict=True):
-                cells[at] = row[i] if isinstance(row[i], float) else cells[at]
+            for texts, cells in zip(rows, self.rows, strict=True):
+                if isinstance(cells[i], float):
+                    texts[at] = cells[i]
         return self.titles(REPORT), rows
 
     def _ends(self, column: int) -> list[Ends | None]:
@@ -145,10 +144,7 @@ class Table:
         return header, rows
 
 
-# -----------------------------------------------------------------------------------------------
-# A result for its readers, as data: one sentence, then figures, grids and tables in their order.
-#
-# The terminal, pages, reports and notebooks draw it.
+# A result for its readers, as data: the terminal, pages, reports and notebooks draw it ------------
 
 
 @dataclass(frozen=True)
@@ -194,8 +190,7 @@ class View:
     note: str = ""  # small print, such as why there is nothing to draw
 
 
-# -----------------------------------------------------------------------------------------------
-# A table of heads: one value for each, with its interval and its tests. The terminal and the pages draw it.
+# Tables that several places have ----------------------------------------------------------------
 
 
 def heads_table(
@@ -208,28 +203,22 @@ def heads_table(
     *,
     form: Format = "",
     ranked: bool = False,
-    **more: Any,
+    **fields: Any,
 ) -> Table:
-    """The heads in the order that is given. ``values``, ``ends`` and ``tests`` (p, q) are tables [L, H]; ``ranked``
-    numbers the heads. ``more`` goes to the table."""
+    """One row per head, in the order of ``heads``. ``values``, ``ends`` and ``tests`` (p, q) are tables [L, H];
+    ``ranked`` numbers the heads. ``fields`` are the table's others."""
 
-    def of(table: np.ndarray) -> Any:
+    def reader(table: np.ndarray) -> Callable[[tuple[int, HeadId]], float]:
         return lambda item: float(table[item[1]])
 
-    def interval(item: tuple[int, HeadId]) -> Ends:
-        low, high = ends or (values, values)
-        return float(low[item[1]]), float(high[item[1]])
-
+    low, high = map(reader, ends or (values, values))
     columns = (
         *((Column("rank", value=lambda item: item[0]),) if ranked else ()),
         Column("head", value=lambda item: item[1]),
-        Column(title, form, of(values), ends=None if ends is None else interval),
-        *(Column(name, value=of(table)) for name, table in (tests or {}).items()),
+        Column(title, form, reader(values), ends=None if ends is None else lambda item: (low(item), high(item))),
+        *(Column(name, value=reader(table)) for name, table in (tests or {}).items()),
     )
-    return Table.of(key, columns, enumerate(heads, 1), **more)
-
-
-# The table of a change: metrics or slices before and after -------------------------------------
+    return Table.of(key, columns, enumerate(heads, 1), **fields)
 
 
 def change_table(
@@ -239,7 +228,8 @@ def change_table(
     caption: str = "",
     sides: tuple[str, str, str] = ("full", "masked", "change"),
 ) -> Table:
-    """One row per metric or slice; ``first`` is the title of their names. ``sides`` name both models and the change."""
+    """Metrics or slices before and after, one row each; ``first`` is the title of their names. ``sides`` name both
+    models and the change."""
     scale = deltas[0].scale if deltas else 100.0
     before, after, change = sides
 
@@ -263,10 +253,6 @@ def change_table(
         Column("p", value=lambda d: d.p_value),
     )
     return Table.of(key, columns, deltas, caption=caption)
-
-
-# -----------------------------------------------------------------------------------------------
-# Paths between heads.
 
 
 def way(edge: Edge) -> str:

@@ -23,6 +23,8 @@ def slices(
     """One line per slice: the full model, the masked one, the interval of the change. Dotted: the best constant."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
     names = [safe(d.name) for d in order]
+    ends = limits((d.metric for d in order), (v for d in order for v in (d.full, d.masked)))
+    shares = ends == (0, 1)
     fig = go.Figure()
     if constant is not None:
         fig.add_vline(
@@ -30,16 +32,16 @@ def slices(
             line={"color": FAINT, "width": 1, "dash": "dot"},
             annotation={"text": constant_name(metric, answer)},
             # the slices that lose most are on top; a name that runs over the end is cut
-            annotation_position="bottom right" if not _shares(order) or constant < 0.5 else "bottom left",
+            annotation_position="bottom right" if not shares or constant < 0.5 else "bottom left",
         )
     # the way from one value to the other: traces with gaps, because one shape per slice takes five times as long
     for colour in (WORSE, BETTER, NEUTRAL):
-        part = [d for d in order if d.delta and tone(d.interval_low, d.interval_high) == colour]
+        changed = [d for d in order if d.delta and tone(d.interval_low, d.interval_high) == colour]
         fig.add_scatter(
-            x=[v for d in part for v in (d.full, d.masked, None)],
+            x=[v for d in changed for v in (d.full, d.masked, None)],
             mode="lines",
             hoverinfo="skip",
-            y=[v for d in part for v in (safe(d.name), safe(d.name), None)],
+            y=[v for d in changed for v in (safe(d.name), safe(d.name), None)],
             showlegend=False,
             opacity=0.28,
             line={"color": colour, "width": 5},
@@ -58,32 +60,24 @@ def slices(
         mode="markers",
         name="masked",
         marker={"size": 10, "color": [tone(d.interval_low, d.interval_high) for d in order]},
-        error_x=_whiskers(order),
+        error_x=_whiskers(order, ends),
         customdata=[[points(d.delta, d.scale), interval(d.interval_low, d.interval_high, d.scale), d.n] for d in order],
         hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]} points %{customdata[1]}"
         "<br>%{customdata[2]} examples<extra></extra>",
     )
-    fig.update_xaxes(title=metric_title(metric), range=[-0.02, 1.02] if _shares(order) else None)
+    fig.update_xaxes(title=metric_title(metric), range=[-0.02, 1.02] if shares else None)
     below = 0 if constant is None else 0.8  # a row's share for the name of the dotted line
     fig.update_yaxes(categoryorder="array", categoryarray=names, range=[-0.5 - below, len(order) - 0.5])
     return frame(fig, 76 + int(ROW * (max(2, len(order)) + below)))
 
 
-def _whiskers(deltas: Sequence[Delta]) -> dict[str, Any]:
+def _whiskers(deltas: Sequence[Delta], ends: tuple[int, int] | None) -> dict[str, Any]:
     """The intervals of the changes around the masked values; they end where a share or a correlation ends."""
-    ends = np.array([(d.full + d.interval_low, d.full + d.interval_high) for d in deltas], dtype=float)
-    if (known := _limits(deltas)) is not None:
-        ends = ends.clip(*known)
-    low, high = ends.reshape(-1, 2).T
+    intervals = np.array([(d.full + d.interval_low, d.full + d.interval_high) for d in deltas], dtype=float)
+    if ends is not None:
+        intervals = intervals.clip(*ends)
+    low, high = intervals.reshape(-1, 2).T
     return whisker([d.masked for d in deltas], list(low), list(high))
-
-
-def _limits(deltas: Sequence[Delta]) -> tuple[int, int] | None:
-    return limits((d.metric for d in deltas), (v for d in deltas for v in (d.full, d.masked)))
-
-
-def _shares(deltas: Sequence[Delta]) -> bool:
-    return _limits(deltas) == (0, 1)
 
 
 def metric_bars(
@@ -117,7 +111,7 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
     change = masked.astype(int) - full.astype(int)
     better = change * np.where(np.eye(*change.shape) == 1, 1, -1)
     few = SOME * float(full.sum())  # a change of single answers stays pale
-    scale = scale_for([*map(float, change.ravel()), few], signed=True)
+    scale = scale_for([*change.ravel(), few], signed=True)
     names = [safe(x) for x in labels]
     fig = go.Figure(
         go.Heatmap(
@@ -147,10 +141,8 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
         textfont={"size": 15},
         showlegend=False,
     )
-    fig.update_xaxes(showgrid=False)
-    fig.update_yaxes(showgrid=False)
-    fig.update_yaxes(autorange="reversed", title="gold")
-    fig.update_xaxes(title="predicted", side="bottom")
+    fig.update_yaxes(autorange="reversed", title="gold", showgrid=False)
+    fig.update_xaxes(title="predicted", side="bottom", showgrid=False)
     return frame(fig, 114 + 52 * len(labels), top=32)  # the tools stand above the corner cell, not on it
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from .style import BETTER, CLASSES, MODELS, NEUTRAL, ROW, WORSE, band, frame, sa
 # Figures of distributions: lengths, head scores, bands of correlation --------------------------
 
 
-def histogram(
-    groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tuple[float, float] | None = None
-) -> go.Figure:
-    """Overlaid histograms in equal bars; ``band`` is marked, for example the lengths that a filter keeps."""
-    fig, first, width = go.Figure(), *_bars([v for _, values in groups for v in values])
+def histogram(groups: Sequence[tuple[str, Sequence[float]]], axis: str) -> go.Figure:
+    """Overlaid histograms in equal bars."""
+    fig = go.Figure()
+    first, width = _bars([v for _, values in groups for v in values])
     for k, (name, values) in enumerate(groups):
         fig.add_histogram(
             x=list(values),
@@ -30,8 +30,6 @@ def histogram(
             marker={"color": CLASSES[k % len(CLASSES)]},
             hovertemplate="%{x}: %{y:.1f} %<extra>" + name[:40] + "</extra>",
         )
-    if band is not None:
-        fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
     fig.update_xaxes(title=axis)
     fig.update_yaxes(title="% of examples" if width == 1 else f"% of examples per {width} {axis}")
     return frame(fig, 260, barmode="overlay")
@@ -39,26 +37,24 @@ def histogram(
 
 def _bars(values: Sequence[float]) -> tuple[int, int]:
     """Where the bars of whole numbers begin, and their width: about thirty from the least to the greatest."""
-    if not values:
-        return 0, 1
-    low, high = int(min(values)), int(max(values))
-    return low, max(1, -(-(high - low + 1) // 30))
+    low, high = int(min(values, default=0)), int(max(values, default=0))
+    return low, max(1, ceil((high - low + 1) / 30))
 
 
 def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> go.Figure:
     """How many heads have which value, the significant ones apart; zero is marked."""
-    known = np.isfinite(values)
+    measured = np.isfinite(values)
     fig = go.Figure()
     groups = (
-        ("not significant", ~significant, NEUTRAL),
-        ("significant", significant & ~(values < 0), WORSE),
-        ("significant, below 0", significant & (values < 0), BETTER),
+        ("not significant", measured & ~significant, NEUTRAL),
+        ("significant", measured & significant & ~(values < 0), WORSE),
+        ("significant, below 0", measured & significant & (values < 0), BETTER),
     )
-    for name, mask, colour in groups:
-        if name != "significant" and not (known & mask).any():
+    for name, group, colour in groups:
+        if name != "significant" and not group.any():
             continue
         fig.add_histogram(
-            x=values[known & mask],
+            x=values[group],
             name=name,
             marker={"color": colour},
             nbinsx=40,
@@ -95,11 +91,10 @@ LEAST = 0.2  # of an axis of probabilities
 
 def waterfall(parts: Sequence[tuple[str, float]], total: str) -> go.Figure:
     """Each part from where the one before it ended, top down, to the score."""
-    names = [safe(name) for name, _ in parts]
     fig = go.Figure(
         go.Waterfall(
             orientation="h",
-            y=[*names, safe(total)],
+            y=[*(safe(name) for name, _ in parts), safe(total)],
             x=[*(v for _, v in parts), 0],
             measure=[*("relative" for _ in parts), "total"],
             increasing={"marker": {"color": BETTER}},
@@ -120,33 +115,33 @@ def token_curves(
 ) -> go.Figure:
     """Side by side (title, [M, K] of methods, [R, K] of random orders): lines, and the random orders' 95 % band."""
     fig = make_subplots(1, len(sides), subplot_titles=[title for title, _, _ in sides], shared_yaxes=True)
-    for column, (_, own, random) in enumerate(sides, 1):
+    methods = [safe(name) for name in methods]
+    for column, (_, curves, random) in enumerate(sides, 1):
         low, middle, high = np.percentile(random, [2.5, 50, 97.5], axis=0)
-        lines = [*zip(methods, own, MODELS, strict=False), ("random orders", middle, NEUTRAL)]
+        lines = [*zip(methods, curves, MODELS, strict=False), ("random orders", middle, NEUTRAL)]
         band(fig, shares, low, high, NEUTRAL, opacity=0.2, row=1, col=column)
         for name, values, colour in lines:
             dash = "dot" if name == "random orders" else "solid"
             fig.add_scatter(
                 x=list(shares),
                 y=list(values),
-                name=safe(name),
-                legendgroup=safe(name),
+                name=name,
+                legendgroup=name,
                 showlegend=column == 1,
                 mode="lines",
                 line={"color": colour, "dash": dash, "width": 2},
-                hovertemplate=safe(name) + " %{y:.3f}<extra></extra>",
+                hovertemplate=name + " %{y:.3f}<extra></extra>",
                 row=1,
                 col=column,
             )
     fig.update_xaxes(tickformat=".0%", zeroline=False)
     fig.update_yaxes(title=safe(measured), col=1)
     if measured.startswith("probability"):  # a change of .03 must not fill the figure
-        drawn = np.concatenate([np.ravel(values) for _, *both in sides for values in both])
+        drawn = np.concatenate([np.ravel(values) for _, *tables in sides for values in tables])
         middle = float(drawn.max() + drawn.min()) / 2
         fig.update_yaxes(autorangeoptions={"include": [middle - LEAST / 2, middle + LEAST / 2]})
     fig.update_annotations(font_size=12)
-    framed = frame(fig, 400, top=40)
-    return framed.update_layout(legend={"y": -0.14, "yanchor": "top"})
+    return frame(fig, 400, top=40).update_layout(legend={"y": -0.14, "yanchor": "top"})
 
 
 def token_bars(values: Sequence[float], tokens: Sequence[str], title: str) -> go.Figure:

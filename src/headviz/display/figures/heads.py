@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 import plotly.graph_objects as go
@@ -19,9 +20,9 @@ def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
     """
     layers, heads = points.shape[:2]
     rows = points.reshape(layers * heads, -1).T
-    known = np.isfinite(rows).any(axis=1)
-    rows, relations = rows[known], [name for name, one in zip(relations, known, strict=True) if one]
-    scale = scale_for([float(v) for v in rows.ravel()], signed=True)
+    measured = np.isfinite(rows).any(axis=1)
+    rows, relations = rows[measured], list(compress(relations, measured))
+    scale = scale_for(rows, signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=rows,
@@ -58,18 +59,17 @@ def marked_map(
 ) -> go.Figure:
     """Costs in points, [rows, columns], with their intervals on hover and rings around the marked ones.
 
-    One that its interval does not separate from 0 has the colour of 0.
+    A cost whose interval includes 0 has the colour of 0.
     """
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
-    tables = zip(values, low, high, strict=True)
     labels = [
         [
             "–" if c != c else f"{c:+.2f} points ".replace("-", "−") + interval(a, b, 1)
             for c, a, b in zip(*row, strict=True)
         ]
-        for row in tables
+        for row in zip(values, low, high, strict=True)
     ]
-    scale = scale_for([float(v) for v in values.ravel()], signed=True)
+    scale = scale_for(values, signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=np.where(undecided(low, high) & np.isfinite(values), 0.0, values),
@@ -112,9 +112,11 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
     """A value for every head [L, H], with its interval on hover; not measured stays empty."""
     ends = None
     if low is not None and high is not None:
-        both = zip(low, high, strict=True)
-        ends = [["" if a != a else f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)] for row in both]
-    scale = scale_for([float(v) for v in values.ravel()])
+        ends = [
+            ["" if a != a else f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)]
+            for row in zip(low, high, strict=True)
+        ]
+    scale = scale_for(values)
     fig = go.Figure(
         go.Heatmap(
             z=values,
@@ -135,8 +137,7 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
 
 def pair_map(values: np.ndarray, names: Sequence[str], name: str) -> go.Figure:
     """A value for every pair of heads [H, H], on one scale around zero; orange is below zero."""
-    known = values[np.isfinite(values)]
-    scale = scale_for([float(v) for v in known], signed=True)
+    scale = scale_for(values, signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=np.round(values, 5),

@@ -49,9 +49,7 @@ def matrix(
     """One map, queries down and keys across. ``end`` fixes the colour scale, to compare maps; with ``root``, colours go
     by the square root of a value."""
     values = np.asarray(values, dtype=np.float32)
-    queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
-    scale = scale_for([float(v) for v in values.ravel()], signed=signed)
-    high = end or scale.hi
+    high = end or scale_for(values, signed=signed).hi
     fig = go.Figure(
         go.Heatmap(
             z=values,
@@ -62,24 +60,24 @@ def matrix(
             hovertemplate="%{y} → %{x}<br>" + name + " %{z:.4f}<extra></extra>",
         )
     )
-    _token_axes(fig, queries, keys)
-    row = 15 if len(queries) <= 34 else 11  # pixels in which the name of a token can be read
-    least = 160 + 14 * len(keys)
-    return frame(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries), least=least)
-
-
-def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> None:
     size = 11 if max(len(queries), len(keys)) <= 34 else 9
-    common: dict[str, Any] = {"tickmode": "array", "tickfont": {"size": size}, "showgrid": False, "zeroline": False}
-    fig.update_yaxes(
-        tickvals=list(range(len(queries))), ticktext=list(queries), autorange="reversed", title="", **common
-    )
-    fig.update_xaxes(
-        tickvals=list(range(len(keys))), ticktext=list(keys), side="top", tickangle=-55, title="", **common
-    )
+    for update, tokens in ((fig.update_yaxes, queries), (fig.update_xaxes, keys)):
+        update(
+            tickmode="array",
+            tickvals=list(range(len(tokens))),
+            ticktext=[safe(t) for t in tokens],
+            tickfont={"size": size},
+            showgrid=False,
+            zeroline=False,
+            title="",
+        )
+    fig.update_yaxes(autorange="reversed")
+    fig.update_xaxes(side="top", tickangle=-55)
+    row = 15 if len(queries) <= 34 else 11  # pixels in which the name of a token can be read
+    return frame(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries), least=160 + 14 * len(keys))
 
 
-SMALLEST = 100  # the part of the largest value below which colours are linear
+SMALLEST = 100  # colours are linear below this part of the largest value
 
 
 def symmetric_log(values: Any, top: float) -> Any:
@@ -113,21 +111,22 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
     columns = 6
     rows = -(-len(names) // columns)
     totals = [f" Σ {np.abs(m).sum():.2g}" if signed else "" for m in maps]
-    called = [safe(n) + total for n, total in zip(names, totals, strict=True)]
-    titles = [f"<b>{n}</b>" if i == chosen else n for i, n in enumerate(called)]
+    titles = [safe(n) + total for n, total in zip(names, totals, strict=True)]
+    titles = [f"<b>{title}</b>" if i == chosen else title for i, title in enumerate(titles)]
     fig = make_subplots(
         rows, columns, subplot_titles=titles, horizontal_spacing=0.015, vertical_spacing=0.16 / rows + 0.02
     )
     maps, block = thumbnails(maps)
-    top = scale_for([float(v) for v in maps.ravel()], signed=signed).hi
+    top = scale_for(maps, signed=signed).hi
     marks = [-top, -top / 10, 0.0, top / 10, top] if signed else [0.0, top / 10, top]
-    bar = {
-        "tickvals": [FINEST * float(symmetric_log(v, top)) for v in marks],
-        "ticktext": [f"{v:.2g}".replace("-", "−") for v in marks],
-    }
-    for i in range(len(names)):
+    legend = colour_bar(
+        name,
+        tickvals=[FINEST * float(symmetric_log(v, top)) for v in marks],
+        ticktext=[f"{v:.2g}".replace("-", "−") for v in marks],
+    )
+    for i, values in enumerate(maps):
         fig.add_heatmap(
-            z=np.rint(FINEST * symmetric_log(np.nan_to_num(maps[i]), top)).astype(np.int8),
+            z=np.rint(FINEST * symmetric_log(np.nan_to_num(values), top)).astype(np.int8),
             zmin=-FINEST if signed else 0,
             zmax=FINEST,
             x0=0,
@@ -135,9 +134,9 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
             dx=block,
             dy=block,
             showscale=i == 0,
-            colorbar=colour_bar(name, **bar),
+            colorbar=legend,
             colorscale=either_scale(signed),
-            customdata=maps[i].astype(np.float32),
+            customdata=values.astype(np.float32),
             hovertemplate="query %{y}, key %{x}<br>%{customdata:.4f}<extra></extra>",
             row=i // columns + 1,
             col=i % columns + 1,
@@ -151,8 +150,7 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
 
 def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool) -> go.Figure:
     """Small maps (title, [T, T]) on one colour scale. A text instead of a map is shown in its place."""
-    values = [float(v) for _, m in panels if not isinstance(m, str) for v in m.ravel()]
-    scale = scale_for(values, signed=signed)
+    top = scale_for([m for _, m in panels if not isinstance(m, str)], signed=signed).hi
     columns = 5
     rows = -(-len(panels) // columns)
     titles = [title for title, _ in panels]
@@ -167,23 +165,12 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
     for i, (title, panel) in enumerate(panels):
         place = {"row": i // columns + 1, "col": i % columns + 1}
         if isinstance(panel, str):
-            fig.add_scatter(
-                x=[end / 2],
-                y=[end / 2],
-                mode="text",
-                text=[panel],
-                hoverinfo="skip",
-                showlegend=False,
-                textfont={"size": FONT},
-                **place,
-            )
-            fig.update_xaxes(showline=True, linecolor=GRID, mirror=True, **place)
-            fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, **place)
+            _boxed_text(fig, panel, end / 2, place)
             continue
         fig.add_heatmap(
             z=np.asarray(panel, np.float32),
-            zmin=-scale.hi if signed else 0,
-            zmax=scale.hi,
+            zmin=-top if signed else 0,
+            zmax=top,
             colorscale=either_scale(signed),
             text=pairs,
             showscale=i == 0,
@@ -193,6 +180,22 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
         )
     fig.update_annotations(font_size=FONT)
     return frame(fig, 36 + 175 * rows, top=28, least=600)
+
+
+def _boxed_text(fig: go.Figure, text: str, middle: float, place: dict[str, int]) -> None:
+    """A text in the middle of a subplot, with a border around it."""
+    fig.add_scatter(
+        x=[middle],
+        y=[middle],
+        mode="text",
+        text=[text],
+        hoverinfo="skip",
+        showlegend=False,
+        textfont={"size": FONT},
+        **place,
+    )
+    fig.update_xaxes(showline=True, linecolor=GRID, mirror=True, **place)
+    fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, **place)
 
 
 def arcs(connections: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
@@ -267,7 +270,7 @@ def word_rows(
 def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str]) -> go.Figure:
     """Signed values of each token, one row per (name, class, values), on one scale."""
     values = np.stack([v for _, _, v in rows]).astype(np.float32)
-    scale = scale_for([float(v) for v in values.ravel()], signed=True)
+    scale = scale_for(values, signed=True)
     names = [safe(f"{name} → {label}") for name, label, _ in rows]
     tokens = [safe(t) for t in tokens]
     written = len(tokens) <= 24  # beyond, the numbers would not fit
@@ -336,14 +339,14 @@ NODE = "#5f6468"
 def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
     """Blue paths move the answer towards the donor's, orange ones away from it; width is strength."""
     largest = max((abs(edge.effect) for edge in edges), default=0.0) or 1.0
-    fig, named = go.Figure(), set()
+    fig = go.Figure()
     for edge in sorted(edges, key=lambda e: abs(e.effect)):  # the strongest on top
         x0, y0 = _place(edge.sender, layers, heads)
         x1, y1 = _place(edge.receiver, layers, heads)
         colour = BETTER if edge.effect > 0 else WORSE
         line = {"color": colour, "width": 1 + WIDEST * abs(edge.effect) / largest, "dash": DASHES[edge.into]}
         tip = f"{edge.effect:+.3f}" + (f" [{edge.low:+.3f}, {edge.high:+.3f}]" if edge.low == edge.low else "")
-        steps = [i / 20 for i in range(21)]  # points to point at
+        steps = [i / 20 for i in range(21)]  # points of the line that show the tip
         fig.add_scatter(
             x=[x0 + t * (x1 - x0) + SIDE[edge.into] for t in steps],
             y=[y0 + t * (y1 - y0) for t in steps],
@@ -353,17 +356,17 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
             hovertemplate=f"{way(edge)}: {tip}<extra></extra>".replace("-", "−"),
             showlegend=False,
         )
-        named.add(edge.into)
+    inputs = {edge.into for edge in edges}
     for into in ("queries", "keys", "values", "answer"):
-        if into in named:
+        if into in inputs:
             line = {"color": NEUTRAL, "width": 2, "dash": DASHES[into]}
             fig.add_scatter(x=[None], y=[None], mode="lines", line=line, name=f"into {into}")
     nodes = sorted({edge.sender for edge in edges} | {edge.receiver for edge in edges if edge.receiver is not None})
-    places = [_place(node, layers, heads) for node in [*nodes, None]]
+    x, y = zip(*(_place(node, layers, heads) for node in [*nodes, None]), strict=True)
     lowest = min((node.layer for node in nodes), default=0)
     fig.add_scatter(
-        x=[x for x, _ in places],
-        y=[y for _, y in places],
+        x=x,
+        y=y,
         mode="markers+text",
         marker={"size": [*(32 for _ in nodes), 46], "color": NODE, "opacity": 1},
         text=[*(node.dotted for node in nodes), "answer"],

@@ -43,11 +43,11 @@ def kept_against_speed(
         if not rows:
             continue
         values = [s["metrics"][metric] for s in rows]
-        change = [c if (c := s.get("change") or {}).get("metric") == metric else {} for s in rows]
+        changes = [c if (c := s.get("change") or {}).get("metric") == metric else {} for s in rows]
         speeds = [s["speedup"] for s in rows]
         least, most = limits([metric], values) or (-math.inf, math.inf)
-        low = [max(v + _off(c, "low"), least) for v, c in zip(values, change, strict=True)]
-        high = [min(v + _off(c, "high"), most) for v, c in zip(values, change, strict=True)]
+        low = [max(v + _distance(c, "low"), least) for v, c in zip(values, changes, strict=True)]
+        high = [min(v + _distance(c, "high"), most) for v, c in zip(values, changes, strict=True)]
         band(fig, speeds, low, high, _SHADES[remove], legendgroup=remove)
         fig.add_scatter(
             x=speeds,
@@ -81,62 +81,56 @@ def kept_against_speed(
     return frame(fig, 360)
 
 
-def _off(change: Mapping[str, Any], end: str) -> float:
-    """How far an end of the change's interval is from the change itself."""
-    low_or_high, at = change.get(end), change.get("difference")
-    return 0.0 if low_or_high is None or at is None else low_or_high - at
+def _distance(change: Mapping[str, Any], end: str) -> float:
+    """From the change to the ``low`` or ``high`` end of its interval; 0 without an interval."""
+    bound, difference = change.get(end), change.get("difference")
+    return 0.0 if bound is None or difference is None else bound - difference
 
 
 def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
     """One row for each model: its speed, and what the metric loses. The models are a run's steps, or the command's."""
     scale = points_in(metric)
 
-    def value(field: str) -> Callable[[Any], float | None]:
-        return lambda model: (model.get(field) or {}).get(metric)
+    def value(field: str, key: str) -> Callable[[Any], float | None]:
+        return lambda model: (model.get(field) or {}).get(key)
 
-    def change(end: str) -> Callable[[Any], float | None]:
-        return lambda model: (model.get("change") or {}).get(end)
-
-    def ends(model: Any) -> Ends:
-        return change("low")(model), change("high")(model)
+    def ends(field: str) -> Callable[[Any], Ends]:
+        return lambda model: (value(field, "low")(model), value(field, "high")(model))
 
     def possible(model: Any) -> float | None:
-        low = change("low")(model)
+        low = value("change", "low")(model)
         return None if low is None else scale * possible_loss(low)
 
-    def calibration(end: str) -> Callable[[Any], float | None]:
-        return lambda model: None if (c := (model.get("calibration") or {}).get(end)) is None else -c
+    def rise(key: str) -> Callable[[Any], float | None]:
+        return lambda model: None if (fall := value("calibration", key)(model)) is None else -fall
 
-    size = (PAGE, FILES)
+    wide = (PAGE, FILES)
+    in_points: dict[str, Any] = {
+        "format": lambda v: numbers.points(v, scale),
+        "ends_format": lambda low, high: numbers.interval(low, high, scale),
+    }
     columns = (
-        Column("removed", value=lambda model: NAMES.get(model.get("remove", "")), places=size),
+        Column("removed", value=lambda model: NAMES.get(model.get("remove", "")), places=wide),
         Column("target", "{:g}×".format, itemgetter("target")),
         Column("speed", "%.2f", itemgetter("speedup"), ends=itemgetter("speedup_low", "speedup_high")),
-        Column(f"{metric_title(metric)} before", numbers.fixed, value("baseline"), places=(TERMINAL,)),
-        Column(metric_title(metric), numbers.fixed, value("metrics")),
-        Column(
-            "change, points",
-            lambda v: numbers.points(v, scale),
-            change("difference"),
-            ends=ends,
-            ends_format=lambda low, high: numbers.interval(low, high, scale),
-        ),
+        Column(f"{metric_title(metric)} before", numbers.fixed, value("baseline", metric), places=(TERMINAL,)),
+        Column(metric_title(metric), numbers.fixed, value("metrics", metric)),
+        Column("change, points", value=value("change", "difference"), ends=ends("change"), **in_points),
         Column("a loss above this is excluded", points_up, possible, "in points, at 97.5 %, one-sided"),
         Column("same answers", numbers.share, lambda model: model.get("agreement"), "as the model before, on dev"),
-        Column("classes that lost", value=lambda model: "; ".join(_lost_classes(model)), meaning="in F1", places=size),
+        Column("classes that lost", value=lambda model: "; ".join(_lost_classes(model)), meaning="in F1", places=wide),
         Column(
             "calibration error, points",
-            lambda v: numbers.points(v, scale),
-            calibration("difference"),
-            "its change; a rise is worse",
-            ends=lambda model: (calibration("high")(model), calibration("low")(model)),
-            ends_format=lambda low, high: numbers.interval(low, high, scale),
-            places=size,
+            value=rise("difference"),
+            meaning="its change; a rise is worse",
+            ends=lambda model: (rise("high")(model), rise("low")(model)),
+            places=wide,
+            **in_points,
         ),
-        Column("by arithmetic", "%.2f", lambda model: model.get("ceiling"), "times fewer operations", places=size),
-        Column("heads remaining", value=lambda model: sum(model["heads_per_layer"]), places=size),
-        Column("neurons remaining", value=lambda model: sum(model["neurons_per_layer"]), places=size),
-        Column("parameters", "{:,}".format, lambda model: model["parameters"][1], places=size),
+        Column("by arithmetic", "%.2f", lambda model: model.get("ceiling"), "times fewer operations", places=wide),
+        Column("heads remaining", value=lambda model: sum(model["heads_per_layer"]), places=wide),
+        Column("neurons remaining", value=lambda model: sum(model["neurons_per_layer"]), places=wide),
+        Column("parameters", "{:,}".format, lambda model: model["parameters"][1], places=wide),
         Column("saved", value=lambda model: model.get("out"), places=(TERMINAL,)),
     )
     return Table.of("faster_table", columns, models, caption="Speed by interleaved pairs of passes of both models.")
@@ -148,52 +142,50 @@ LOSS = 1.0  # points: one that a user may accept for speed
 def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = LOSS) -> str:
     """The fastest model for which a loss of more than so many points is excluded, and warnings of the others."""
     scale = points_in(metric)
-    known = [m for m in models if (m.get("change") or {}).get("low") is not None]
+    judged = [m for m in models if (m.get("change") or {}).get("low") is not None]
 
-    def short(model: Mapping[str, Any]) -> str:
-        what = f" ({NAMES[model['remove']]})" if len({m.get("remove") for m in models}) > 1 else ""
-        return f"{model['target']:g}×{what}"
+    def name(model: Mapping[str, Any]) -> str:
+        removed = f" ({NAMES[model['remove']]})" if len({m.get("remove") for m in models}) > 1 else ""
+        return f"{model['target']:g}×{removed}"
 
-    def named(model: Mapping[str, Any]) -> str:
+    def name_and_speed(model: Mapping[str, Any]) -> str:
         low, high = (numbers.number(model[end]) for end in ("speedup_low", "speedup_high"))
-        return f"{short(model)}, {numbers.number(model['speedup'])} times as fast [{low}, {high}]"
+        return f"{name(model)}, {numbers.number(model['speedup'])} times as fast [{low}, {high}]"
 
-    warnings = "".join(f" {short(m)}: {warning}" for m in models for warning in _warnings(m))
-    if not known:
+    warnings = "".join(f" {name(m)}: {warning}" for m in models for warning in _warnings(m))
+    if not judged:
         return warnings.strip()
 
-    safe_ones = [m for m in known if within(m["change"]["low"], margin / scale)]
-    if safe_ones:
-        best = max(safe_ones, key=lambda m: float(m["speedup"]))
-        return (
-            f"The fastest model for which a loss of more than {margin:g} {_points(margin)} of {metric_title(metric)} "
-            f"is excluded: {named(best)}.{warnings}"
-        )
-    nearest = max(known, key=lambda m: float(m["change"]["low"]))
-    says = excluded(nearest["change"]["low"], scale, margin)
-    none = f"No model excludes a loss of more than {margin:g} {_points(margin)} of {metric_title(metric)}"
-    return f"{none}. {named(nearest)}: {says}.{warnings}"
+    loss = f"a loss of more than {margin:g} {'point' if margin == 1 else 'points'} of {metric_title(metric)}"
+    acceptable = [m for m in judged if within(m["change"]["low"], margin / scale)]
+    if acceptable:
+        best = max(acceptable, key=lambda m: float(m["speedup"]))
+        return f"The fastest model for which {loss} is excluded: {name_and_speed(best)}.{warnings}"
+    nearest = max(judged, key=lambda m: float(m["change"]["low"]))
+    result = excluded(nearest["change"]["low"], scale, margin)
+    return f"No model excludes {loss}. {name_and_speed(nearest)}: {result}.{warnings}"
 
 
 def learning_rates(model: Mapping[str, Any]) -> str:
-    """What each learning rate that was tried left, and which was taken; empty without a choice."""
+    """How far each learning rate that was tried stayed from the whole model, and which was taken; empty without a
+    choice."""
     rows = model.get("rates") or ()
     if not rows:
         return ""
 
-    def left(row: Mapping[str, Any]) -> str:
+    def result(row: Mapping[str, Any]) -> str:
         if row["distance"] is None:
             return "diverged"
         same = "" if row["agreement"] is None else f" ({row['agreement']:.1%} the same)"
         return f"{numbers.number(row['distance'])}{same}"
 
-    tried = ", ".join(f"{row['rate']:.1g} {left(row)}" for row in rows)
+    tried = ", ".join(f"{row['rate']:.1g} {result(row)}" for row in rows)
     sentence = f"learning rates, by their distance from the whole model's answers: {tried}"
     if "taken" not in rows[0]:  # of an earlier version, which did not keep that
         return sentence
     taken = [row for row in rows if row["taken"]]
-    ends = f"{taken[0]['rate']:.1g} was taken" if taken else "the training was not taken, it brought them no nearer"
-    return f"{sentence}; {ends}"
+    ending = f"{taken[0]['rate']:.1g} was taken" if taken else "the training was not taken, it brought them no nearer"
+    return f"{sentence}; {ending}"
 
 
 def _lost_classes(model: Mapping[str, Any]) -> list[str]:
@@ -216,18 +208,15 @@ def _warnings(model: Mapping[str, Any]) -> list[str]:
     return warnings
 
 
-def _points(margin: float) -> str:
-    return "point" if margin == 1 else "points"
-
-
 def tried_table(models: Sequence[Mapping[str, Any]]) -> Table:
-    """What each way of saying what a unit is worth has kept on train, after each step; of each target."""
+    """What each importance of units kept on train, after each step of the repair; one row for each target and
+    importance."""
     rows = [(m, row) for m in models for row in m.get("tried") or ()]
     titles = {"none": "cut", "bias": "with the means in the biases", "tune": "tuned", "refit": "solved again"}
     repairs = [repair for repair in titles if any(repair in row for _, row in rows)]
 
-    def of(repair: str, what: str) -> Callable[[Any], float | None]:
-        return lambda pair: pair[1].get(repair, {}).get(what)
+    def value(repair: str, field: str) -> Callable[[Any], float | None]:
+        return lambda pair: pair[1].get(repair, {}).get(field)
 
     columns = (
         Column("removed", value=lambda pair: NAMES.get(pair[0].get("remove", "")), places=(PAGE, FILES)),
@@ -237,9 +226,9 @@ def tried_table(models: Sequence[Mapping[str, Any]]) -> Table:
             "", value=lambda pair: "chosen" if pair[1]["importance"] == pair[0]["importance"] else "", name="chosen"
         ),
         *(
-            Column(f"{titles[r]}: {title}", form, of(r, what))
+            Column(f"{titles[r]}: {title}", form, value(r, field))
             for r in repairs
-            for title, what, form in (("same answers", "agreement", numbers.share), ("distance", "distance", "%.4f"))
+            for title, field, form in (("same answers", "agreement", numbers.share), ("distance", "distance", "%.4f"))
         ),
     )
     caption = (

@@ -7,13 +7,14 @@ without a figure does not wait for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...answers.metrics import OWN, constant_name, points_in
 from ...evaluation.verdict import verdict
@@ -85,15 +86,16 @@ class Scale:
         return stops[::-1] if self.loss else stops
 
 
-def scale_for(values: list[float], *, signed: bool | None = None) -> Scale:
+def scale_for(values: ArrayLike, *, signed: bool | None = None) -> Scale:
     """The scale that fits these values; NaN is ignored. ``signed`` forces or forbids a diverging scale.
 
     To compare grids, make one scale from the values of all of them.
     """
-    finite = [v for v in values if v == v and abs(v) != float("inf")]
-    if not finite:
+    numbers = np.asarray(values, dtype=float)
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
         return Scale(-1.0, 1.0, True) if signed else Scale(0.0, 1.0, False)
-    low, high = min(finite), max(finite)
+    low, high = float(finite.min()), float(finite.max())
     if signed if signed is not None else low < 0:
         end = max(abs(low), abs(high)) or 1.0
         return Scale(-end, end, True)
@@ -101,10 +103,9 @@ def scale_for(values: list[float], *, signed: bool | None = None) -> Scale:
     return Scale(low, high if high > low else low + 1.0, False)
 
 
-def scale_of_losses(values: list[float]) -> Scale:
+def scale_of_losses(values: ArrayLike) -> Scale:
     """Orange where something is lost, blue where something is gained; NaN is ignored."""
-    fitted = scale_for(values, signed=True)
-    return Scale(fitted.lo, fitted.hi, True, loss=True)
+    return replace(scale_for(values, signed=True), loss=True)
 
 
 def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
@@ -112,10 +113,15 @@ def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
     stops = scale.dark if dark else scale.light
     place = (value - scale.lo) / (scale.hi - scale.lo) * (len(stops) - 1)
     place = min(max(place, 0.0), len(stops) - 1.0)
-    left = min(int(place), len(stops) - 2)
-    part = place - left
-    a, b = (tuple(int(s[i : i + 2], 16) for i in (1, 3, 5)) for s in stops[left : left + 2])
+    below = min(int(place), len(stops) - 2)
+    part = place - below
+    a, b = (rgb(stop) for stop in stops[below : below + 2])
     return "#" + "".join(f"{round(x + (y - x) * part):02x}" for x, y in zip(a, b, strict=True))
+
+
+def rgb(colour: str) -> tuple[int, ...]:
+    """Red, green and blue of ``#rrggbb``, from 0 to 255."""
+    return tuple(bytes.fromhex(colour[1:]))
 
 
 # for figures that do not know whether their page is light or dark: zero is transparent
@@ -128,14 +134,10 @@ UNDER_TEXT = [
 _EITHER_SEQUENTIAL: Stops = ("rgba(140,146,152,0.10)", "rgba(28,140,163,0.55)", "#178299")
 
 
-def plotly_scale(stops: Stops) -> list[list[float | str]]:
-    """The stops in plotly's form."""
-    return [[i / (len(stops) - 1), stop] for i, stop in enumerate(stops)]
-
-
 def either_scale(signed: bool) -> list[list[float | str]]:
     """Colours in plotly's form that read on a light and on a dark page."""
-    return plotly_scale(_EITHER_DIVERGING if signed else _EITHER_SEQUENTIAL)
+    stops = _EITHER_DIVERGING if signed else _EITHER_SEQUENTIAL
+    return [[i / (len(stops) - 1), stop] for i, stop in enumerate(stops)]
 
 
 def root_scale(signed: bool) -> list[list[float | str]]:
@@ -143,11 +145,11 @@ def root_scale(signed: bool) -> list[list[float | str]]:
     ends = [(WORSE, -1), (BETTER, 1)] if signed else [("#178299", 1)]
     stops: list[list[float | str]] = []
     for end, sign in ends:
-        red, green, blue = (int(end[i : i + 2], 16) for i in (1, 3, 5))
+        red, green, blue = rgb(end)
         for step in range(11):
-            part, size = (step / 10) ** 2, step / 10
-            at = 0.5 + 0.5 * sign * part if signed else part
-            stops.append([at, f"rgba({red},{green},{blue},{0.06 + 0.94 * size:.3f})"])
+            size = step / 10
+            place = 0.5 + 0.5 * sign * size**2 if signed else size**2
+            stops.append([place, f"rgba({red},{green},{blue},{0.06 + 0.94 * size:.3f})"])
     return sorted(stops, key=lambda stop: float(stop[0]))
 
 
@@ -174,11 +176,11 @@ MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 STROKES = ("solid", "dash", "dashdot", "longdash")
 
 
-def frame(fig: Figure, height: int, *, top: int = 8, least: int = 0, **more: Any) -> Figure:
+def frame(fig: Figure, height: int, *, top: int = 8, least: int = 0, **layout: Any) -> Figure:
     """Size, margins, legend, axes and marks of every figure.
 
     ``top`` leaves room above for a note; ``least`` is the width in pixels below which its texts would meet: a page
-    scrolls it, paper scales it. ``more`` is layout.
+    scrolls it, paper scales it.
     """
     fig.update_layout(
         height=height,
@@ -192,7 +194,7 @@ def frame(fig: Figure, height: int, *, top: int = 8, least: int = 0, **more: Any
         plot_bgcolor=CLEAR,
         modebar=MODEBAR,
         colorway=list(CLASSES),
-        **more,
+        **layout,
     )
     fig.update_xaxes(automargin=True, fixedrange=True, gridcolor=GRID)
     fig.update_yaxes(automargin=True, fixedrange=True, gridcolor=GRID)
@@ -220,10 +222,10 @@ ANNOTATION, NAME = 52, 44  # letters of a line of a note and of a name in one co
 def paper(fig: Figure, columns: int = 2) -> Figure:
     """The figure as files and reports have it: on white, in dark ink, as wide as one or two columns."""
     layout, names = paper_layout(fig, columns)
-    made = type(fig)(fig).update_layout(layout, overwrite=True)
-    for trace, name in zip(made.data, names, strict=True):
+    printed = type(fig)(fig).update_layout(layout, overwrite=True)
+    for trace, name in zip(printed.data, names, strict=True):
         trace.name = name
-    return made
+    return printed
 
 
 def paper_layout(fig: Figure, columns: int) -> tuple[dict[str, Any], list[str | None]]:
@@ -231,16 +233,16 @@ def paper_layout(fig: Figure, columns: int) -> tuple[dict[str, Any], list[str | 
 
     A figure that needs more room for its texts is drawn wider, and scaled when it is saved.
     """
-    made = type(fig)(layout=fig.layout)
-    width = max(COLUMNS[columns] * MILLIMETRE, (made.layout.meta or {}).get("least", 0))
-    letters = width / (COLUMNS[1] * MILLIMETRE)
-    names = [_lines(t.name, int(NAME * letters)) if t.name else None for t in fig.data]
-    made.for_each_annotation(lambda a: a.update(text=_lines(a.text, int(ANNOTATION * letters))))
-    height = (made.layout.height or 400) + LINE * max(0, _legend_lines(fig, names, width) - 1)
-    made.update_layout(
+    printed = type(fig)(layout=fig.layout)
+    width = max(COLUMNS[columns] * MILLIMETRE, (printed.layout.meta or {}).get("least", 0))
+    widths = width / (COLUMNS[1] * MILLIMETRE)  # of one column
+    names = [_lines(t.name, int(NAME * widths)) if t.name else None for t in fig.data]
+    printed.for_each_annotation(lambda a: a.update(text=_lines(a.text, int(ANNOTATION * widths))))
+    height = (printed.layout.height or 400) + LINE * max(0, _legend_lines(fig, names, width) - 1)
+    printed.update_layout(
         template="none",
         width=width,
-        height=min(height, round(0.9 * width)) if made.layout.yaxis.scaleanchor else height,  # a square
+        height=min(height, round(0.9 * width)) if printed.layout.yaxis.scaleanchor else height,  # a square
         paper_bgcolor=PAPER,
         plot_bgcolor=PAPER,
         font={"color": INK, "family": FAMILY, "size": FONT},
@@ -248,16 +250,16 @@ def paper_layout(fig: Figure, columns: int) -> tuple[dict[str, Any], list[str | 
         legend_maxheight=10_000,  # none of its lines is behind a scroll bar
     )
     line = {"gridcolor": PAPER_GRID, "zerolinecolor": PAPER_LINE, "linecolor": PAPER_LINE, "ticks": ""}
-    for axis in (*made.select_xaxes(), *made.select_yaxes()):
+    for axis in (*printed.select_xaxes(), *printed.select_yaxes()):
         axis.update(line, title_standoff=6)
-    made.update_xaxes(ticklabelstandoff=3)  # the first number does not meet that of the other axis
-    layout = made.to_plotly_json()["layout"]
+    printed.update_xaxes(ticklabelstandoff=3)  # the first number does not meet that of the other axis
+    layout = printed.to_plotly_json()["layout"]
     layout["template"] = {"data": {}, "layout": {}}
     return layout, names
 
 
 def _lines(text: str, letters: int) -> str:
-    """A text of one line broken into lines; one with marks of its own stays as it is."""
+    """A text broken into lines; one with markup stays as it is."""
     return text if "<" in text else "<br>".join(wrap(text, letters)) or text
 
 
@@ -289,9 +291,10 @@ def grid(
 ) -> None:
     """Layers down, heads across, blue above zero and orange below, or the reverse for ``losses``.
 
-    ``grey`` is a table of the heads whose value is not significantly different from 0: they have its colour.
+    ``values`` are all that share the scale, by default the table's. ``grey`` is a table of the heads whose value is not
+    significantly different from 0: they have its colour.
     """
-    scale = scale_for(list(values) if values is not None else [float(v) for v in table.ravel()], signed=True)
+    scale = scale_for(table if values is None else values, signed=True)
     fig.add_heatmap(
         z=table if grey is None else np.where(grey & np.isfinite(table), 0.0, table),
         customdata=table,
@@ -311,10 +314,10 @@ def grid(
     fig.update_xaxes(title="head", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
 
 
-def colour_bar(title: str, **more: Any) -> dict[str, Any]:
-    """What the colours of a map say, next to it."""
-    title_of_bar = {"text": safe(title), "side": "right", "font": {"size": SMALL}}
-    return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": title_of_bar, **more}
+def colour_bar(name: str, **options: Any) -> dict[str, Any]:
+    """What the colours of a map mean, next to it. ``options`` are plotly's."""
+    title = {"text": safe(name), "side": "right", "font": {"size": SMALL}}
+    return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": title, **options}
 
 
 CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
@@ -331,9 +334,9 @@ def limits(metrics: Iterable[str], values: Iterable[float]) -> tuple[int, int] |
 
 
 def band(
-    fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, **more: Any
+    fig: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, **options: Any
 ) -> None:
-    """The interval around a line, as an area of its colour. ``more`` is its legend group, or its place."""
+    """The interval around a line, as an area of its colour. ``options`` are its legend group, or its place."""
     fig.add_scatter(
         x=[*x, *x[::-1]],
         y=[*high, *low[::-1]],
@@ -342,16 +345,15 @@ def band(
         mode="none",
         hoverinfo="skip",
         showlegend=False,
-        **{"opacity": 0.15, **more},
+        **{"opacity": 0.15, **options},
     )
 
 
 def constant_line(fig: Figure, value: float, metric: str, **place: Any) -> None:
     """What the best constant answer reaches in a metric, dotted."""
-    line = {"color": FAINT, "dash": "dot", "width": 1}
     fig.add_hline(
         y=value,
-        line=line,
+        line={"color": FAINT, "dash": "dot", "width": 1},
         annotation_text=constant_name(metric),
         annotation_position="bottom left",
         annotation_font={"size": SMALL},
@@ -399,19 +401,18 @@ def in_words(fig: Figure) -> list[tuple[str, str]]:
     """What a figure draws, as text: the name of each line, bar or map, and its values."""
     rows = []
     for trace in fig.data:
-        drawn = trace.z if trace.type == "heatmap" else None
-        if drawn is not None:
-            known = [float(v) for row in drawn for v in row if v is not None and v == v]
-            ends = f"from {min(known):.3g} to {max(known):.3g}" if known else "nothing measured"
-            rows.append((trace.name or "map", f"{len(drawn)} rows, values {ends}"))
+        if trace.type == "heatmap" and trace.z is not None:
+            values = [float(v) for row in trace.z for v in row if v is not None and v == v]
+            ends = f"from {min(values):.3g} to {max(values):.3g}" if values else "nothing measured"
+            rows.append((trace.name or "map", f"{len(trace.z)} rows, values {ends}"))
         elif trace.type == "histogram":
-            known = [float(v) for v in trace.x if v == v]
-            ends = f" from {min(known):.3g} to {max(known):.3g}" if known else ""
-            rows.append((trace.name or "values", f"{len(known)} values{ends}"))
+            values = [float(v) for v in trace.x if v == v]
+            ends = f" from {min(values):.3g} to {max(values):.3g}" if values else ""
+            rows.append((trace.name or "values", f"{len(values)} values{ends}"))
         elif getattr(trace, "hoverinfo", None) != "skip" and trace.x is not None and trace.y is not None:
             points = [f"{_word(x)}: {_word(y)}" for x, y in zip(trace.x, trace.y, strict=False) if x is not None]
-            more = f" and {len(points) - SPOKEN} more" if len(points) > SPOKEN else ""
-            rows.append((trace.name or "values", ", ".join(points[:SPOKEN]) + more))
+            ending = f" and {len(points) - SPOKEN} more" if len(points) > SPOKEN else ""
+            rows.append((trace.name or "values", ", ".join(points[:SPOKEN]) + ending))
     return rows
 
 
@@ -421,9 +422,9 @@ def _word(value: Any) -> str:
 
 def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:
     """Write the figure as a page that contains plotly and needs no network."""
-    place = Path(path)
+    path = Path(path)
     fig.update_layout(title={"text": title, "font": {"size": 15}}, margin_t=64)
     page = fig.to_html(include_plotlyjs=True, config={"showSendToCloud": False, "displaylogo": False})
-    with disk_errors(place, len(page)):
-        replace_file(place, page)
-    return place
+    with disk_errors(path, len(page)):
+        replace_file(path, page)
+    return path
