@@ -12,7 +12,7 @@ pytest.importorskip("streamlit")
 
 from headviz.display.figures.style import scale_of_losses
 from headviz.heads import HeadId, HeadMask
-from headviz.reports.html_page import grid_svg
+from headviz.reports.html_page import values_svg
 from headviz.ui.shell import show
 from headviz.ui.shell.view import View
 
@@ -62,10 +62,10 @@ def test_a_grid_of_the_page_stands_below_its_sentence_with_its_values() -> None:
 def test_a_grid_of_the_report_has_its_scale_and_its_marks() -> None:
     values, mask = np.array([[0.0, 0.071], [-0.002, 0.03]]), HeadMask.full(2, 2).without([HeadId(1, 1)])
     scale = scale_of_losses(values.ravel().tolist())
-    made = grid_svg(values, mask, scale=scale, name="cost", marks=[HeadId(0, 1)], mark_name="significant")
+    made = values_svg(values, mask, scale=scale, name="cost", marks=[HeadId(0, 1)], mark_name="significant")
     assert made.count("<circle") == 2
     first, last = (made.rindex(f'fill="{c}"') for c in (scale.light[-1], scale.light[0]))
     assert first < last  # a loss is orange, and stands to the left
     tall = float(re.search(r'viewBox="0 0 \d+ (\d+)"', made)[1])  # type: ignore[index]
     assert tall > max(float(y) for y in re.findall(r' y="([\d.]+)"', made))
-    assert "<circle" not in grid_svg(values, mask)
+    assert "<circle" not in values_svg(values, mask)

@@ -180,7 +180,7 @@ def figure(result: Ablation) -> Figure:
     """The grid of costs, significant heads marked, next to the histogram against the baseline."""
     fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
     unclear = undecided(result.interval_low, result.interval_high)
-    grid(fig, result.subject.scale * result.values, "cost, points", 1, 1, bar_x=0.435, losses=True, grey=unclear)
+    grid(fig, result.subject.scale * result.values, "cost, points", 1, 1, bar_x=0.435, losses=True, undecided=unclear)
     marked = np.argwhere(result.significant())
     fig.add_scatter(
         x=marked[:, 1],

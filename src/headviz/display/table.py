@@ -169,7 +169,7 @@ class Grid:
     caption: str
     marks: tuple[HeadId, ...] = ()
     mark_name: str = ""
-    grey: np.ndarray | None = None  # heads whose value is not significantly different from 0
+    undecided: np.ndarray | None = None  # heads whose value is not significantly different from 0
     tips: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     formula: str = ""
     source: str = ""

@@ -8,14 +8,13 @@ import os
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
-
-import headviz
 
 from ..commands import serve
 from ..errors import MaskError, OptionError, UserError
@@ -80,47 +79,45 @@ def show(
         from ..models.network import require_model
 
         require_model(model)
-    view = {"model": model if isinstance(model, str) else name_of(model)}
+    fields = {"model": model if isinstance(model, str) else name_of(model)}
     if data is not None:
-        view |= address_of(data)
+        fields |= address_of(data)
     if mask is not None:
-        whole = mask if isinstance(model, str) else model.under(mask)
-        if not isinstance(whole, HeadMask):
+        shown = mask if isinstance(model, str) else model.under(mask)
+        if not isinstance(shown, HeadMask):
             raise MaskError("A model's name does not say its grid of heads. Give a HeadMask, or the loaded model.")
-        view["mask"] = whole.hex
-    return Board(f"{started()}{PAGES[page]}?{urlencode({**view, 'embed': 'true'})}", height)
+        fields["mask"] = shown.hex
+    return Board(f"{started()}{PAGES[page]}?{urlencode({**fields, 'embed': 'true'})}", height)
 
 
 def name_of(model: Model) -> str:
-    """A name or a folder under which the dashboard finds the very same weights."""
-    known: Any = None
+    """A name or a folder under which the dashboard finds the same weights."""
+    from ..models.loading import load
+
+    digest = ""
     if model.name in NAMED or os.path.isdir(model.name) or "/" in model.name:
-        try:
-            known = headviz.load(model.name, device="cpu")
-        except UserError:
-            known = None  # the name was given by the user, and stands for nothing
-    if known is not None and known.digest == model.digest:
+        with suppress(UserError):  # the user gave the model this name, and nothing can be loaded by it
+            digest = load(model.name, device="cpu").digest
+    if digest == model.digest:
         return model.name if model.name in NAMED or not os.path.isdir(model.name) else str(Path(model.name).resolve())
-    folder = place() / f"model-{model.digest[:16]}"
+    folder = own_folder() / f"model-{model.digest[:16]}"
     if not folder.exists():
         model.save(folder)
     return str(folder)
 
 
 def address_of(data: Dataset) -> dict[str, str]:
-    """The address's fields for these examples: their task if it gives just them, else files that hold them."""
-    try:
-        same = load_task(data.task.name, split=data.split, limit=len(data)).digest == data.digest
-    except UserError:  # data of its own, from files
-        same = False
-    if same and data.split == "dev":
-        return {"task": data.task.name, "limit": str(len(data))}
+    """The address's fields for these examples: their task if it gives exactly these, else files that hold them."""
+    if data.split == "dev":
+        with suppress(UserError):  # the data come from files
+            if load_task(data.task.name, limit=len(data)).digest == data.digest:
+                return {"task": data.task.name, "limit": str(len(data))}
     if data.job != "class":
         raise OptionError(
             f"Only classes can be shown from a notebook; '{data.task.name}' has another kind of answer. Open its files "
             "instead."
         )
-    folder = place() / f"data-{data.digest[:16]}"
+    folder = own_folder() / f"data-{data.digest[:16]}"
     folder.mkdir(exist_ok=True)
     rows = [
         {k: v for k, v in {"a": e.text, "b": e.pair, "label": e.label, "slice": e.slice}.items() if v is not None}
@@ -133,8 +130,8 @@ def address_of(data: Dataset) -> dict[str, str]:
 
 
 @cache
-def place() -> Path:
-    """A folder of this process, gone at its end."""
+def own_folder() -> Path:
+    """A temporary folder of this process, removed at its end."""
     folder = tempfile.TemporaryDirectory(prefix="headviz-notebook-")
     atexit.register(folder.cleanup)
     return Path(folder.name)
@@ -146,8 +143,8 @@ def started() -> str:
     with socket.socket() as free:
         free.bind((HOST, 0))
         port = free.getsockname()[1]
-    command, environment = serve.server(HOST, port, [str(place())], headless=True)
-    log = place() / "server.log"
+    command, environment = serve.server(HOST, port, [str(own_folder())], headless=True)
+    log = own_folder() / "server.log"
     with log.open("w") as out:
         process = subprocess.Popen(
             command, env={**environment, "HEADVIZ_NOTEBOOK": "1"}, stdout=out, stderr=out, stdin=subprocess.DEVNULL

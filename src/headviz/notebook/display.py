@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,41 +73,37 @@ def html_of(view: View, title: str) -> str:
 def grid_svg(grid: Grid, names: tuple[str, ...] = ()) -> str:
     """One square for each head; blue above zero, orange below, hollow where nothing was measured."""
     layers, heads = (min(n, MOST_CELLS) for n in grid.values.shape)
-    end = max(map(abs, _ends(grid)))
+    scale = scale_for(grid.values)
+    end = max(abs(scale.lo), abs(scale.hi))
     squares = [_square(grid, HeadId(layer, head), end, names) for layer in range(layers) for head in range(heads)]
-    words = [
+    labels = [
         f'<text x="{LEFT - 4}" y="{TOP + layer * CELL + 10}" text-anchor="end">'
         f"{escape(names[layer] if names else f'L{layer}')}</text>"
         for layer in range(layers)
     ]
-    words += [
+    labels += [
         f'<text x="{LEFT + head * CELL + 7}" y="{TOP - 4}" text-anchor="middle">{head}</text>' for head in range(heads)
     ]
     width, height = LEFT + heads * CELL + 2, TOP + layers * CELL + 2
-    left = grid.values.shape[0] > layers or grid.values.shape[1] > heads
-    note = f'<div style="{SOFT}">The first {layers}×{heads} heads.</div>' if left else ""
+    cut = grid.values.shape != (layers, heads)
+    note = f'<div style="{SOFT}">The first {layers}×{heads} heads.</div>' if cut else ""
     return (
         f'<svg role="img" aria-label="{escape(grid.caption)}" width="{width}" height="{height}" fill="currentColor" '
-        f'font-size="9" style="display:block;margin:.4em 0">{"".join(words)}'
+        f'font-size="9" style="display:block;margin:.4em 0">{"".join(labels)}'
         f'<g fill="{BETTER}">{"".join(squares)}</g></svg>{note}'
     )
 
 
-def _ends(grid: Grid) -> tuple[float, float]:
-    scale = scale_for([float(v) for v in grid.values.ravel()])
-    return scale.lo, scale.hi
-
-
 def _square(grid: Grid, head: HeadId, end: float, names: tuple[str, ...]) -> str:
     value = float(grid.values[head])
-    look, text = f'stroke="{NEUTRAL}" fill="none" opacity=".6"', "–"
+    style, text = f'stroke="{NEUTRAL}" fill="none" opacity=".6"', "–"
     if value == value:
-        look, text = f'opacity="{min(1.0, 0.06 + 0.94 * abs(value) / end):.2f}"', grid.form % value
-        look += f' fill="{WORSE}"' if value < 0 else ""
+        style, text = f'opacity="{min(1.0, 0.06 + 0.94 * abs(value) / end):.2f}"', grid.form % value
+        style += f' fill="{WORSE}"' if value < 0 else ""
     if head in grid.marks:
-        look += ' stroke="currentColor" stroke-width="1.5"'
+        style += ' stroke="currentColor" stroke-width="1.5"'
     shape = f"M{LEFT + head.head * CELL} {TOP + head.layer * CELL}h{CELL - 1}v{CELL - 1}h-{CELL - 1}z"
-    return f'<path d="{shape}" {look}><title>{escape(head_name(head, names))} {text}</title></path>'
+    return f'<path d="{shape}" {style}><title>{escape(head_name(head, names))} {text}</title></path>'
 
 
 def table_html(table: Table, names: tuple[str, ...] = ()) -> str:
@@ -124,13 +121,13 @@ def table_html(table: Table, names: tuple[str, ...] = ()) -> str:
         + "</tr>"
         for row in cells
     )
-    left = f" ({len(cells)} of {len(table.rows)} rows)" if len(cells) < len(table.rows) else ""
-    caption = f'<div style="{SOFT}">{escape(table.caption + left)}</div>' if table.caption or left else ""
+    cut = f" ({len(cells)} of {len(table.rows)} rows)" if len(cells) < len(table.rows) else ""
+    caption = f'<div style="{SOFT}">{escape(table.caption + cut)}</div>' if table.caption or cut else ""
     return f'{caption}<table class="headviz" style="{TABLE}"><tr>{head}</tr>{body}</table>'
 
 
 def _side(column: list[Any]) -> str:
-    """Numbers stand at the right, all else at the left."""
+    """Numbers are flush right, all other cells flush left."""
     return "right" if all(isinstance(v, int | float | None) for v in column) else "left"
 
 
@@ -140,7 +137,7 @@ LONGEST = 120  # characters of a text in a table
 
 
 def html(value: Any) -> str:
-    """What ``_repr_html_`` gives."""
+    """The result of ``_repr_html_``."""
     return html_of(view_of(value), type(value).__name__)
 
 
@@ -150,34 +147,31 @@ def text(value: Any) -> str:
 
 
 def figure(value: Any, **options: Any) -> Figure:
-    """What ``.plot()`` gives."""
-    draw = _named(_FIGURES, value)
+    """The result of ``.plot()``."""
+    draw = _function_for(value, _FIGURES, "figure")
     if draw is None:
-        described = made_by(value)
-        if described is None:
-            raise OptionError(f"{type(value).__name__} has no figure of its own.")
-        draw = described.figure
+        raise OptionError(f"{type(value).__name__} has no figure of its own.")
     fig: Figure = draw(value, **options)
     return fig.update_layout(font={"color": INK})
 
 
 def view_of(value: Any) -> View:
     """A result for its readers."""
-    make = _named(_VIEWS, value)
-    if make is not None:
-        view: View = make(value)
-        return view
-    described = made_by(value)
-    result: View = _fields(value) if described is None else described.view(value)
-    return result
+    view: View = (_function_for(value, _VIEWS, "view") or _fields)(value)
+    return view
 
 
-def _named(table: dict[str, Callable[..., Any]], value: Any) -> Callable[..., Any] | None:
-    return next((table[kind.__name__] for kind in type(value).__mro__ if kind.__name__ in table), None)
+def _function_for(value: Any, functions: dict[str, Callable[..., Any]], name: str) -> Callable[..., Any] | None:
+    """The function for a result's class, or for a class that it inherits from; else ``name`` of its analysis."""
+    for kind in type(value).__mro__:
+        if kind.__name__ in functions:
+            return functions[kind.__name__]
+    analysis = made_by(value)
+    return None if analysis is None else getattr(analysis, name)
 
 
 def _fields(value: Any) -> View:
-    """What has no view of its own: its plain values, one per line."""
+    """The view of a result that has none of its own: its plain values, one per line."""
     rows = [
         (name, str(content)[:LONGEST])
         for name, content in value.to_dict().items()
@@ -207,8 +201,8 @@ def _scores(scores: HeadScores) -> View:
         )
         for head in chosen
     ]
-    known = "with 95 % intervals over examples" if np.isfinite(scores.interval_low).any() else "which have no intervals"
-    caption = f"The highest and the lowest heads, {known}.{order_note(scores.tied, len(scores.mask.kept))}"
+    ends = "with 95 % intervals over examples" if np.isfinite(scores.interval_low).any() else "which have no intervals"
+    caption = f"The highest and the lowest heads, {ends}.{order_note(scores.tied, len(scores.mask.kept))}"
     table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
     grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
     sentence = f"{scores.score} over {scores.samples:,} examples"
@@ -221,12 +215,8 @@ def _scores(scores: HeadScores) -> View:
     return View(sentence + ".", (table,), grid, note=" ".join(scores.notes))
 
 
-def _head_figure(values: np.ndarray, name: str, low: Any = None, high: Any = None) -> Figure:
-    return head_map(values, name, low, high)
-
-
 def _scores_figure(scores: HeadScores) -> Figure:
-    return _head_figure(scores.values, scores.score, scores.interval_low, scores.interval_high)
+    return head_map(scores.values, scores.score, scores.interval_low, scores.interval_high)
 
 
 # one text -------------------------------------------------------------------------------------
@@ -239,16 +229,21 @@ def strength(maps: Maps) -> np.ndarray:
 
 
 def _maps(maps: Maps) -> View:
-    size, flat = strength(maps), np.abs(np.nan_to_num(maps.attribution)).ravel()
+    sizes = np.abs(np.nan_to_num(maps.attribution)).ravel()
     rows = []
-    for at in np.argsort(-flat, kind="stable")[: 2 * FEW]:
-        layer, head, query, key = (int(i) for i in np.unravel_index(at, maps.attribution.shape))
-        value = maps.attribution[layer, head, query, key]
-        attention = maps.attention[layer, head, query, key]
-        rows.append((HeadId(layer, head), maps.tokens[query], maps.tokens[key], float(value), float(attention)))
-    caption = "The strongest connections of all heads."
-    table = Table("strongest", ("head", "query", "key", "attribution", "attention"), rows, caption)
-    grid = Grid("strength", maps.mask, size, maps.method, "Sum of the sizes of each head's attributions.", form="%.3g")
+    for flat in np.argsort(-sizes, kind="stable")[: 2 * FEW]:
+        place = tuple(int(i) for i in np.unravel_index(flat, maps.attribution.shape))
+        layer, head, query, key = place
+        values = float(maps.attribution[place]), float(maps.attention[place])
+        rows.append((HeadId(layer, head), maps.tokens[query], maps.tokens[key], *values))
+    table = Table(
+        "strongest",
+        ("head", "query", "key", "attribution", "attention"),
+        rows,
+        "The strongest connections of all heads.",
+    )
+    caption = "Sum of the sizes of each head's attributions."
+    grid = Grid("strength", maps.mask, strength(maps), maps.method, caption, form="%.3g")
     sentence = f"'{maps.target_label}' explained by {maps.method}, {len(maps.tokens)} tokens"
     sentence += f"; the answer is '{maps.labels[maps.predicted]}'" if len(maps.labels) > 1 else ""
     sentence += f"; integration error {100 * maps.error:.1f} %." if maps.error == maps.error else "."
@@ -260,7 +255,7 @@ def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Fig
     if what not in ("attribution", "attention"):
         raise OptionError(f"what is 'attribution' or 'attention', not '{what}'.")
     if head is None:
-        return _head_figure(strength(maps), "sum of |attribution|")
+        return head_map(strength(maps), "sum of |attribution|")
     layer, number = head_of(head)
     HeadMask.full(*maps.attention.shape[:2]).without([(layer, number)])  # refuses a head that is not there
     return matrix(getattr(maps, what)[layer, number], maps.tokens, maps.tokens, what, what == "attribution")
@@ -295,15 +290,12 @@ def _paths_figure(paths: Paths) -> Figure:
 
 def _patching(patching: Patching) -> View:
     rows = [(head, float(patching.effect[head])) for head in highest(np.abs(patching.effect))[:FEW]]
-    turned = f"'{patching.to_label}' put into '{patching.from_label}'"
-    sentence = f"Each head of {turned}, one at a time. Measured: {patching.measured}."
-    caption = "0 = the answer stays, 1 = it becomes the donor's."
+    labels = f"'{patching.to_label}' put into '{patching.from_label}'"
+    sentence = f"Each head of {labels}, one at a time. Measured: {patching.measured}."
+    table = Table("strongest", ("head", Column("effect", "%+.3f")), rows, "The strongest heads.")
     mask = HeadMask.from_array(~np.isnan(patching.effect))
-    return View(
-        sentence,
-        (Table("strongest", ("head", Column("effect", "%+.3f")), rows, "The strongest heads."),),
-        Grid("effect", mask, patching.effect, "effect", caption),
-    )
+    caption = "0 = the answer stays, 1 = it becomes the donor's."
+    return View(sentence, (table,), Grid("effect", mask, patching.effect, "effect", caption))
 
 
 # evaluations ----------------------------------------------------------------------------------
@@ -311,17 +303,17 @@ def _patching(patching: Patching) -> View:
 
 def _evaluation(evaluation: Evaluation) -> View:
     rows = [(name, value, evaluation.constant.get(name)) for name, value in evaluation.metrics.items()]
-    several = f"mean of {len(evaluation.draws)} draws"
-    rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in evaluation.over_draws().items()]
-    named = constant_name(next(iter(evaluation.metrics), ""), evaluation.answer)
-    parts = [Table("metrics", ("metric", Column("value", "%.4f"), named), rows)]
+    mean = f"mean of {len(evaluation.draws)} draws"
+    rows += [(f"{name}, {mean}", metric["mean"], None) for name, metric in evaluation.over_draws().items()]
+    constant = constant_name(next(iter(evaluation.metrics), ""), evaluation.answer)
+    parts = [Table("metrics", ("metric", Column("value", "%.4f"), constant), rows)]
     if evaluation.predicted:
         parts.append(Table("predicted", ("answer", "times"), list(evaluation.predicted.items())))
-    off = None if evaluation.mask is None or evaluation.mask.is_full else _mask(evaluation.mask).grid
+    grid = None if evaluation.mask is None or evaluation.mask.is_full else _mask(evaluation.mask).grid
     examples = f"{evaluation.n:,} example{'' if evaluation.n == 1 else 's'}"
     sentence = f"{examples}, {evaluation.mask or 'no heads'}, {evaluation.seconds:.1f} s"
     sentence = ", ".join(filter(None, (sentence, evaluation.cut_off)))
-    return View(f"{sentence}.", tuple(parts), off)
+    return View(f"{sentence}.", tuple(parts), grid)
 
 
 def _evaluation_figure(evaluation: Evaluation) -> Figure:
@@ -329,17 +321,15 @@ def _evaluation_figure(evaluation: Evaluation) -> Figure:
 
 
 def _delta(delta: Delta) -> View:
-    return View(
-        metric_changes(delta), (change_table("change", "metric", (delta,), "The masked model against the full one."),)
-    )
+    table = change_table("change", "metric", (delta,), "The masked model against the full one.")
+    return View(metric_changes(delta), (table,))
 
 
 def _comparison(comparison: Comparison) -> View:
     tables = [change_table("metrics", "metric", comparison.deltas, "Paired on the same examples.")]
     if comparison.slices:
-        tables.append(
-            change_table("slices", "slice", comparison.slices, f"{metric_title(comparison.primary.metric)} by slice.")
-        )
+        caption = f"{metric_title(comparison.primary.metric)} by slice."
+        tables.append(change_table("slices", "slice", comparison.slices, caption))
     return View(metric_changes(comparison.primary), tuple(tables))
 
 
@@ -348,19 +338,15 @@ def _comparison_figure(comparison: Comparison) -> Figure:
 
 
 def _paired(paired: Paired) -> View:
-    change = metric_change(paired.metric, paired.difference, paired.low, paired.high)
-    sentence = (
-        f"{change}, {p_text(paired.p)}, over {paired.n:,} examples: {paired.worse:,} worse, {paired.better:,} better."
-    )
-    return View(sentence)
+    change = f"{metric_change(paired.metric, paired.difference, paired.low, paired.high)}, {p_text(paired.p)}"
+    return View(f"{change}, over {paired.n:,} examples: {paired.worse:,} worse, {paired.better:,} better.")
 
 
 def _paired_figure(paired: Paired) -> Figure:
     scale = points_in(paired.metric)
-    ends = tuple(scale * v for v in (paired.difference, paired.low, paired.high))
     return changes(
         [paired.metric],
-        [(ends[0], ends[1], ends[2])],
+        [(scale * paired.difference, scale * paired.low, scale * paired.high)],
         [(paired.p, float("nan"))],
         axis="change, points",
         colour=tone(paired.low, paired.high),
@@ -380,11 +366,10 @@ def _faster_figure(faster: Faster) -> Figure:
 
 
 def _dataset(data: Dataset) -> View:
-    shown = [(i, *(_short(part) for part in data[i])) for i in range(min(FEW, len(data)))]
-    used = [True, True, data.pairs is not None, data.labels is not None, data.slices is not None]
     columns = ("example", "text", "pair", "label", data.slice_name or "slice")
-    rows = [tuple(cell for cell, use in zip(row, used, strict=True) if use) for row in shown]
-    parts = [Table("examples", tuple(c for c, use in zip(columns, used, strict=True) if use), rows, "The first ones.")]
+    used = (True, True, data.pairs is not None, data.labels is not None, data.slices is not None)
+    rows = [tuple(compress((i, *map(_short, data[i])), used)) for i in range(min(FEW, len(data)))]
+    parts = [Table("examples", tuple(compress(columns, used)), rows, "The first ones.")]
     counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)
     if counts is not None:
         parts.append(Table("labels", ("label", "examples"), list(counts.items())))
@@ -396,12 +381,12 @@ def _short(part: Any) -> Any:
 
 
 def _run(view: RunView) -> View:
-    made = run_report.run_table(view)
+    table = run_report.run_table(view)
     done, expected = view.count
     steps = f"{done} of {expected} steps" if expected else f"{done} steps"
     return View(
         " ".join([f"{view.record.title} is {view.state}: {steps}.", *run_report.findings(view)]),
-        (made,) if made.rows else (),
+        (table,) if table.rows else (),
         note=view.record.error or "",
     )
 
@@ -428,15 +413,15 @@ _VIEWS: dict[str, Callable[[Any], View]] = {
     "RunView": _run,
 }
 _FIGURES: dict[str, Callable[..., Any]] = {
-    "HeadMask": lambda mask: _head_figure(np.where(mask.array(), 1.0, np.nan), "on"),
+    "HeadMask": lambda mask: head_map(np.where(mask.array(), 1.0, np.nan), "on"),
     "HeadScores": _scores_figure,
     "Maps": _maps_figure,
     "TokenAttributions": _tokens_figure,
-    "Patching": lambda patching: _head_figure(patching.effect, "effect"),
+    "Patching": lambda patching: head_map(patching.effect, "effect"),
     "TokenExplanations": _explanations_figure,
     "Contributions": _contributions_figure,
     "Paths": _paths_figure,
-    "PatchingSet": lambda them: _head_figure(them.mean, "mean effect", them.interval_low, them.interval_high),
+    "PatchingSet": lambda pairs: head_map(pairs.mean, "mean effect", pairs.interval_low, pairs.interval_high),
     "Evaluation": _evaluation_figure,
     "Comparison": _comparison_figure,
     "Growing": lambda growing: _comparison_figure(growing.comparison),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..display.figures.style import Scale, colour, paper, scale_for
+from ..display.figures.style import Scale, colour, paper, rgb, scale_for
 from ..heads import HeadId, HeadMask, head_name
 
 if TYPE_CHECKING:
@@ -21,36 +21,39 @@ RAMP, LETTER = 240, 6.2  # pixels of the legend's colours, and of a letter
 EMPTY = "#e4e8eb"
 
 
-def grid_svg(
+def values_svg(
     values: Any,
     mask: HeadMask,
     *,
     scale: Scale | None = None,
     rows: Sequence[str] | None = None,
     blank: bool = False,
-    grey: Any = None,
+    undecided: Any = None,
     name: str = "",
     marks: Collection[HeadId] = (),
     mark_name: str = "",
 ) -> str:
-    """Layers down, heads across. ``values`` is [L, H] or None; heads that are off carry a cross.
+    """A value for every head: layers down, heads across, the legend below. Heads that are off carry a cross.
 
-    ``blank`` leaves out the numbers of heads whose value is zero; ``grey`` is a table of those that have the
-    colour of zero; ``name`` is what the colours mean. The legend stands below.
+    ``values`` is [L, H] or None. ``blank`` leaves out the numbers of heads whose value is zero. ``undecided`` is a
+    table of the heads whose value is not significantly different from 0: they have its colour. ``name`` is what the
+    colours mean.
     """
-    table = None if values is None else np.asarray(values, dtype=float)
-    known = [] if table is None else [float(v) for v in table.ravel() if np.isfinite(v)]
-    fitted = scale or scale_for(known)
-    digits = 1 if max(map(abs, known), default=0.0) >= 1 else 2
+    table = np.full((mask.num_layers, mask.num_heads), np.nan) if values is None else np.asarray(values, dtype=float)
+    measured = table[np.isfinite(table)]
+    scale = scale or scale_for(measured)
+    digits = 1 if np.abs(measured).max(initial=0.0) >= 1 else 2
     cells = [_text(LEFT + CELL * (j + 0.5), TOP - 5, f"H{j}") for j in range(mask.num_heads)]
     off = set(mask.off)
     for i in range(mask.num_layers):
         y = TOP + CELL * i
         cells.append(_text(LEFT - 6, y + 21, rows[i] if rows else f"L{i}", anchor="end"))
         for j in range(mask.num_heads):
-            head, value = HeadId(i, j), float("nan") if table is None else float(table[i, j])
-            fill = colour(fitted, 0.0 if grey is not None and grey[i][j] else value) if np.isfinite(value) else EMPTY
-            text = _short(value, digits) if np.isfinite(value) else ""
+            head, value = HeadId(i, j), float(table[i, j])
+            fill, text = EMPTY, ""
+            if np.isfinite(value):
+                fill = colour(scale, 0.0 if undecided is not None and undecided[i][j] else value)
+                text = _short(value, digits)
             shown = "×" if head in off else "" if blank and value == 0 else text
             title = f"{head_name(head, rows)}{text and f': {text}'}{', switched off' if head in off else ''}"
             x, ink = LEFT + CELL * j, "#ffffff" if _dark(fill) else "#1c2126"
@@ -59,22 +62,21 @@ def grid_svg(
                 f'rx="4" fill="{fill}"/>{_text(x + CELL / 2 - 1, y + 20, shown, fill=ink)}'
                 f"{_dot(x + CELL - 8, y + 6, ink) if head in marks else ''}</g>"
             )
-    width, height = LEFT + CELL * mask.num_heads, TOP + CELL * mask.num_layers
-    width = max(width, LEFT + RAMP)
-    if known:
+    width, height = LEFT + max(CELL * mask.num_heads, RAMP), TOP + CELL * mask.num_layers
+    if measured.size:
         for line in wrap(name, int((width - LEFT) / LETTER)):
             height += 18
             cells.append(_text(LEFT, height, line, anchor="start"))
-        cells += _ramp(fitted, height + 6)
+        cells += _ramp(scale, height + 6)
         height += 36
     signs = [("× switched off", "")] if off else []
     signs += [(mark_name, _dot(LEFT + 4, 0, "currentColor"))] if marks and mark_name else []
-    if known and grey is not None and np.any(grey):
+    if measured.size and undecided is not None and np.any(undecided):
         signs.append(("grey: 95 % interval includes 0" + ("; no number: 0.0" if blank else ""), ""))
     for text, sign in signs:
         height += 18
-        drawn = _text(LEFT + (12 if sign else 0), 4, text, anchor="start")
-        cells.append(f'<g transform="translate(0 {height - 4})">{sign}{drawn}</g>')
+        label = _text(LEFT + (12 if sign else 0), 4, text, anchor="start")
+        cells.append(f'<g transform="translate(0 {height - 4})">{sign}{label}</g>')
     height += 6
     return (
         f'<svg class="heads" role="img" aria-label="grid of {mask.num_layers} by {mask.num_heads} heads" '
@@ -98,22 +100,23 @@ def _dot(x: float, y: float, fill: str) -> str:
 
 def _ramp(scale: Scale, y: float) -> list[str]:
     """The colours from end to end with their values; those of a loss begin with the largest."""
-    stops = scale.light[::-1] if scale.loss else scale.light
-    low, high = (scale.hi, scale.lo) if scale.loss else (scale.lo, scale.hi)
+    stops, low, high = scale.light, scale.lo, scale.hi
+    if scale.loss:
+        stops, low, high = stops[::-1], high, low
     step = RAMP / len(stops)
     colours = [
         f'<rect x="{LEFT + step * k:g}" y="{y:g}" width="{step + 0.5:g}" height="9" fill="{stop}"/>'
         for k, stop in enumerate(stops)
     ]
-    ends = [(low, 0.0, "start"), (high, 1.0, "end"), *([(0.0, 0.5, "middle")] if scale.diverging else [])]
+    labels = [(low, 0.0, "start"), (high, 1.0, "end"), *([(0.0, 0.5, "middle")] if scale.diverging else [])]
     return colours + [
         _text(LEFT + RAMP * place, y + 22, f"{value:.3g}".replace("-", "−"), anchor=anchor)
-        for value, place, anchor in ends
+        for value, place, anchor in labels
     ]
 
 
 def _dark(fill: str) -> bool:
-    red, green, blue = (int(fill[i : i + 2], 16) for i in (1, 3, 5))
+    red, green, blue = rgb(fill)
     return 0.3 * red + 0.59 * green + 0.11 * blue < 130
 
 
@@ -185,23 +188,23 @@ class Page:
     def figure(self, fig: go.Figure) -> None:
         """A plotly figure as it is on paper. The first one embeds the library, so the page needs no network."""
         self._figures += 1
-        made = paper(fig).to_html(
+        html = paper(fig).to_html(
             full_html=False,
             include_plotlyjs=self._figures == 1,
             config={"showSendToCloud": False, "displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]},
         )
-        self._parts.append(f'<div class="plot">{made}</div>')
+        self._parts.append(f'<div class="plot">{html}</div>')
 
-    def grid(self, name: str, picture: str) -> None:
-        """A grid of heads from ``grid_svg``, with what its colours mean."""
-        self._parts.append(f'<p><b>{escape(name)}</b></p><div class="scroll">{picture}</div>')
+    def values(self, title: str, **options: Any) -> None:
+        """A grid of heads with their values; ``options`` are those of ``values_svg``."""
+        self._parts.append(f'<p><b>{escape(title)}</b></p><div class="scroll">{values_svg(**options)}</div>')
 
-    def masks(self, named: Sequence[tuple[str, HeadMask]]) -> None:
-        """Small grids: rows are layers, columns heads, pale squares are removed heads."""
-        grids = "".join(
-            f"<figure>{_grid(mask)}<figcaption>{escape(name)}</figcaption></figure>" for name, mask in named
+    def masks(self, masks: Sequence[tuple[str, HeadMask]]) -> None:
+        """Small grids, each with its caption: rows are layers, columns heads, pale squares are removed heads."""
+        figures = "".join(
+            f"<figure>{_mask_svg(mask)}<figcaption>{escape(caption)}</figcaption></figure>" for caption, mask in masks
         )
-        self._parts.append(f'<div class="masks">{grids}</div>')
+        self._parts.append(f'<div class="masks">{figures}</div>')
 
     def html(self) -> str:
         return (
@@ -227,7 +230,7 @@ def _kind(column: Sequence[Any]) -> str:
     return ' class="prose"' if max(map(len, texts)) > LONG else ' class="words"'
 
 
-def _cell(value: Any, column: str = "") -> str:
+def _cell(value: Any, column: str) -> str:
     if value is None or value != value:
         return "–"
     if column.replace("_", " ") in P_COLUMNS and isinstance(value, float) and 0 <= value < SMALL_P:
@@ -237,7 +240,7 @@ def _cell(value: Any, column: str = "") -> str:
     return f"{value:,}".replace("-", "−") if isinstance(value, int) else str(value)
 
 
-def _grid(mask: HeadMask) -> str:
+def _mask_svg(mask: HeadMask) -> str:
     size = 8  # pixels of a head
     square = f'width="{size - 1}" height="{size - 1}"'
     squares = "".join(

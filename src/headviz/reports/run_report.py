@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 # The Python and the command that start a run again ---------------------------------------------
 
 
-_NAMED = ("model", "task", "algorithm", "score")  # what every plan says
+_NAMED = ("model", "task", "algorithm", "score")  # fields that every plan has
 # these go into --spec: they have no flag, or one that takes something else
-_WITHOUT_FLAG = {name for name, one in declared(PruningPlan).items() if one.flag is not None}
+_WITHOUT_FLAG = {name for name, option in declared(PruningPlan).items() if option.flag is not None}
 _SERVICE = "from headviz.runs import service"
 RUNTIMES = "runtimes"  # the folder of a run's results with a file for each model that was compared
 
@@ -63,10 +63,10 @@ def options_of(run: Mapping[str, Any]) -> Options | None:
     if kind != PRUNE:
         return (("kind", kind), ("spec", json.dumps(spec))) if spec else None
     changed = _changed(spec)
-    rest = {name: value for name, value in changed.items() if name in _WITHOUT_FLAG or _holds_commas(value)}
-    flags = {name.replace("_", "-"): value for name, value in (_named(spec) | changed).items() if name not in rest}
-    more = json.dumps(rest, ensure_ascii=False) if rest else None
-    return (*(("plugin", file) for file in plugins.files_of(spec)), *flags.items(), ("spec", more))
+    flagless = {name: value for name, value in changed.items() if name in _WITHOUT_FLAG or _holds_commas(value)}
+    flags = {name.replace("_", "-"): value for name, value in (_named(spec) | changed).items() if name not in flagless}
+    as_json = json.dumps(flagless, ensure_ascii=False) if flagless else None
+    return (*(("plugin", file) for file in plugins.files_of(spec)), *flags.items(), ("spec", as_json))
 
 
 def _python(run: Mapping[str, Any]) -> str:
@@ -89,11 +89,11 @@ def _holds_commas(value: Any) -> bool:
 
 def start(plan: Mapping[str, Any]) -> str:
     """The Python that starts a pruning run, with the options that differ from their defaults."""
-    shown = dict(plan)
-    if shown.get("finetune"):
+    options = dict(plan)
+    if options.get("finetune"):
         default = FinetuneOptions().to_dict()
-        shown["finetune"] = {k: v for k, v in shown["finetune"].items() if v != default.get(k)}
-    fields = "".join(f"    {word},\n" for word in keyword_arguments(shown))
+        options["finetune"] = {k: v for k, v in options["finetune"].items() if v != default.get(k)}
+    fields = "".join(f"    {argument},\n" for argument in keyword_arguments(options))
     return (
         f"import headviz\n{_SERVICE}\n"
         f"plan = headviz.prepare(headviz.PruningPlan(\n{fields}))\n"
@@ -107,10 +107,11 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
         named["algorithm"] = next(iter(ALGORITHMS))
     default = PruningPlan.before() | PruningPlan(**named).to_dict()
-    return {k: v for k, v in {**PruningPlan.before(), **spec}.items() if k not in SPEC_ONLY and v != default.get(k)}
+    options = PruningPlan.before() | dict(spec)
+    return {k: v for k, v in options.items() if k not in SPEC_ONLY and v != default.get(k)}
 
 
-# -----------------------------------------------------------------------------------------------
+# The report in each format ----------------------------------------------------------------------
 
 
 def write_run(view: RunView, path: Path) -> Path:
@@ -139,33 +140,32 @@ def run_csv(view: RunView) -> str:
 
 
 def run_tex(view: RunView) -> str:
-    made = run_table(view)
-    caption = f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
-    caption = f"{caption}. {made.caption}" if made.caption else caption
-    return to_latex(*made.for_paper(), caption, label=f"run-{view.record.id}")
+    table, record = run_table(view), view.record
+    caption = f"{record.title} (headviz {record.version}, run {record.id})"
+    caption = f"{caption}. {table.caption}" if table.caption else caption
+    return to_latex(*table.for_paper(), caption, label=f"run-{record.id}")
 
 
 def run_table(view: RunView) -> Table:
     """One row per step, full models first; of a sweep per sparsity and metric, of a table of heads per head."""
     if view.record.kind == SWEEP:
         return sweep_table(view.results())
-    heads = heads_table({"kind": view.record.kind, "outcome": view.outcome})
-    return heads or step_table(view.record.kind, view.record.spec, view.baseline, view.steps)
+    return heads_table(view) or step_table(view.record.kind, view.record.spec, view.baseline, view.steps)
 
 
 def keep_runtimes(run_id: str, model: str, compared: View) -> None:
     """Keep the table of runtimes of one of a run's models, for its report."""
     (table,) = (part for part in compared.parts if isinstance(part, Table))
-    place = RunFiles(run_id).results / RUNTIMES
-    with disk_errors(place):
-        place.mkdir(parents=True, exist_ok=True)
-    shown = {"titles": table.titles(REPORT), "rows": table.texts(REPORT), "caption": table.caption}
-    write_json(place / f"{model}.json", {"finding": compared.finding, **shown})
+    folder = RunFiles(run_id).results / RUNTIMES
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    texts = {"titles": table.titles(REPORT), "rows": table.texts(REPORT), "caption": table.caption}
+    write_json(folder / f"{model}.json", {"finding": compared.finding, **texts})
 
 
 def run_html(view: RunView) -> str:
     """The HTML report."""
-    run, record = view.to_dict(), view.record
+    record = view.record
     page = Page(record.title, f"headviz {record.version} · run {record.id} · {view.state}")
     if record.error:
         page.text(record.error)
@@ -177,34 +177,32 @@ def run_html(view: RunView) -> str:
         page.heading(heading)
         page.figure(fig)
         page.text(caption, soft=True)
-    made = run_table(view)
-    if made.rows:
-        page.heading("Heads" if made.key == "heads" else "Steps" if record.kind != SWEEP else "Results over seeds")
-        page.table(made.titles(REPORT), made.texts(REPORT))
-        if made.caption:
-            page.text(made.caption, soft=True)
+    table = run_table(view)
+    if table.rows:
+        page.heading("Heads" if table.key == "heads" else "Steps" if record.kind != SWEEP else "Results over seeds")
+        page.table(table.titles(REPORT), table.texts(REPORT))
+        if table.caption:
+            page.text(table.caption, soft=True)
     for section in SECTIONS.values() if summary else ():
-        if (drawn := plugins.function(section.report)(summary)) is not None:
-            header, rows, note = drawn
+        if (content := plugins.function(section.report)(summary)) is not None:
+            header, rows, note = content
             page.heading(section.title)
             page.table(header, rows)
             page.text(note, soft=True)
     files = RunFiles(record.id)
     for file in sorted((files.results / RUNTIMES).glob("*.json")):
-        if kept := files.read_json(file):
+        if runtimes := files.read_json(file):
             page.heading(f"Runtimes: {file.stem}")
-            page.text(kept["finding"])
-            page.table(kept["titles"], kept["rows"])
-            page.text(kept["caption"], soft=True)
-    masks = _masks(view, summary)
-    if masks:
+            page.text(runtimes["finding"])
+            page.table(runtimes["titles"], runtimes["rows"])
+            page.text(runtimes["caption"], soft=True)
+    if masks := _masks(view, summary):
         page.heading("Masks")
         page.masks(masks)
         page.text("Rows are layers, columns heads, both counted from zero; pale heads are removed.", soft=True)
     page.heading("How it was made")
     page.facts(_facts(view, summary))
-    recipe = recipe_of(run)
-    if recipe is not None:
+    if recipe := recipe_of(view.to_dict()):
         page.heading("The same again")
         page.code(recipe[1])
     if view.log and view.state != "done":
@@ -214,39 +212,39 @@ def run_html(view: RunView) -> str:
 
 
 def findings(view: RunView) -> list[str]:
-    """What a pruning run's steps allow to say; of a sweep which runs answer (nearly) one class."""
+    """What the steps of a pruning run show; of a sweep, which runs predict (nearly) one class."""
     if view.record.kind == SWEEP:
         return [
             f"{c.record.title}: {continued(remark.strip())}" for c in view.children if (remark := one_class(c.steps))
         ]
     if view.record.kind != PRUNE or not view.steps:
         return []
-    return [finding(list(view.to_dict()["steps"]), next(iter(view.steps[-1]["metrics"])))]
+    return [finding(list(view.steps), next(iter(view.steps[-1]["metrics"])))]
 
 
 def figure(view: RunView) -> tuple[str, Any, str] | None:
     """Heading, figure and caption of what a run is about; None without one."""
-    run = view.to_dict()
-    if run["kind"] in WITHOUT_PRUNING:
-        return WITHOUT_PRUNING[run["kind"]](run)
-    if run["kind"] in RUNS and RUNS[run["kind"]].side_by_side:
+    kind = view.record.kind
+    if kind in WITHOUT_PRUNING:
+        return WITHOUT_PRUNING[kind](view)
+    if kind in RUNS and RUNS[kind].side_by_side:
         return None
-    alone = curve_of(run) if not view.children else None
-    curves = sweep_curves(view.children) if alone is None else [alone]
+    curve = curve_of(view.to_dict()) if not view.children else None
+    curves = sweep_curves(view.children) if curve is None else [curve]
     if not curves:
         return None
-    names = {c.against: baselines.WORDS[c.against] for c in curves}
-    sentence = f"Dashed: {' or '.join(names.values())}."
+    full_models = {c.against: baselines.WORDS[c.against] for c in curves}
+    sentence = f"Dashed: {' or '.join(full_models.values())}."
     if any(len(c.by_seed) > 1 for c in curves):
         sentence += " Bands: one standard deviation over the seeds."
-    if level := {constant_name(c.metric): None for c in curves if c.constant is not None}:
-        sentence += f" Dotted: {' or '.join(level)}."
+    if constants := dict.fromkeys(constant_name(c.metric) for c in curves if c.constant is not None):
+        sentence += f" Dotted: {' or '.join(constants)}."
     return "Metric against heads pruned", run_curves(curves), sentence
 
 
 def _summary(view: RunView) -> dict[str, Any]:
     """What the pruning package says about a run's state; empty for other kinds and before the first step."""
-    if view.record.kind != "prune":
+    if view.record.kind != PRUNE:
         return {}
     from ..pruning.outcome import summary  # imports torch, which other kinds of runs must not wait for
 
@@ -306,8 +304,8 @@ def _when(seconds: float | None) -> str | None:
 FORMS: dict[str, Callable[[RunView], str]] = {".html": run_html, ".json": run_json, ".csv": run_csv, ".tex": run_tex}
 
 
-def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    outcome = run["outcome"]
+def _score(view: RunView) -> tuple[str, go.Figure, str] | None:
+    outcome = view.outcome
     if not outcome:
         return None
     values = np.array(outcome["values"], dtype=float)
@@ -318,10 +316,10 @@ def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     return "Score of every head", frame(fig, 110 + max(220, 26 * len(values))), sentence
 
 
-def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    if not run["outcome"]:
+def _ablation(view: RunView) -> tuple[str, go.Figure, str] | None:
+    if not view.outcome:
         return None
-    result = ablation.Ablation.from_dict(run["outcome"])
+    result = ablation.Ablation.from_dict(view.outcome)
     about = result.subject
     sentence = (
         f"Points of {metric_title(about.metric)} that {about.model} loses without each head, on {about.n:,} examples."
@@ -330,33 +328,33 @@ def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     return "Cost of every head", ablation.figure(result), sentence
 
 
-def _learning_curve(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    points = run["steps"][0].get("curve") if run["steps"] else None
+def _learning_curve(view: RunView) -> tuple[str, go.Figure, str] | None:
+    points = view.steps[0].get("curve") if view.steps else None
     if not points:
         return None
-    metric = next(iter(run["steps"][0]["metrics"]), "")
-    return ("Learning curve", learning_curve(points, metric), "Training loss by update, and dev after each epoch.")
+    metric = next(iter(view.steps[0]["metrics"]), "")
+    return "Learning curve", learning_curve(points, metric), "Training loss by update, and dev after each epoch."
 
 
 # how the runs that do not prune are drawn; all others are shown by their steps
 WITHOUT_PRUNING = {"score": _score, "ablation": _ablation, "finetune": _learning_curve}
 
 
-def heads_table(run: Mapping[str, Any]) -> Table | None:
+def heads_table(view: RunView) -> Table | None:
     """The heads of a score or an ablation, highest first; None for other runs and unfinished ones."""
-    outcome = run["outcome"]
-    if run["kind"] not in ("score", "ablation") or not outcome:
+    outcome, kind = view.outcome, view.record.kind
+    if kind not in ("score", "ablation") or not outcome:
         return None
-    named = {"value": "values", "low": "interval_low", "high": "interval_high"}
-    if run["kind"] == "ablation":
-        named = {"cost": "values", **named, "p": "p_value", "q": "q_value"}
-        del named["value"]
-    tables = [outcome[name] for name in named.values()]
-    stacks = outcome.get("subject", {}).get("rows") or None
+    bounds = {"low": "interval_low", "high": "interval_high"}
+    fields = {"value": "values", **bounds}
+    if kind == "ablation":
+        fields = {"cost": "values", **bounds, "p": "p_value", "q": "q_value"}
+    tables = [outcome[field] for field in fields.values()]
+    row_names = outcome.get("subject", {}).get("rows") or None
     rows = [
-        [head_name(HeadId(layer, head), stacks), *(t[layer][head] for t in tables)]
-        for layer, line in enumerate(outcome["values"])
-        for head, value in enumerate(line)
+        [head_name(HeadId(layer, head), row_names), *(table[layer][head] for table in tables)]
+        for layer, values in enumerate(outcome["values"])
+        for head, value in enumerate(values)
         if value is not None
     ]
-    return Table("heads", ("head", *named), in_order(rows, [-row[1] for row in rows], seed=0))
+    return Table("heads", ("head", *fields), in_order(rows, [-row[1] for row in rows], seed=0))

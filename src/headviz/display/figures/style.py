@@ -287,16 +287,16 @@ def grid(
     show_bar: bool = True,
     bar_x: float = 1.01,
     losses: bool = False,
-    grey: np.ndarray | None = None,
+    undecided: np.ndarray | None = None,
 ) -> None:
     """Layers down, heads across, blue above zero and orange below, or the reverse for ``losses``.
 
-    ``values`` are all that share the scale, by default the table's. ``grey`` is a table of the heads whose value is not
-    significantly different from 0: they have its colour.
+    ``values`` are all that share the scale, by default the table's. ``undecided`` is a table of the heads whose value
+    is not significantly different from 0: they have its colour.
     """
     scale = scale_for(table if values is None else values, signed=True)
     fig.add_heatmap(
-        z=table if grey is None else np.where(grey & np.isfinite(table), 0.0, table),
+        z=table if undecided is None else np.where(undecided & np.isfinite(table), 0.0, table),
         customdata=table,
         zmin=scale.lo,
         zmax=scale.hi,

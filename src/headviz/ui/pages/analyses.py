@@ -89,7 +89,7 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
         tips={**grid.tips, **abilities.tips(state.view(), grid.base)},
         marks=grid.marks,
         mark_name=grid.mark_name,
-        grey=grid.grey,
+        undecided=grid.undecided,
         rows=rows or None,
         look=look,
         on_select=state.select,

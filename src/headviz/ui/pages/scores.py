@@ -301,7 +301,7 @@ def grid(key: str, scores: HeadScores | None, tips: Any, look: Look, shape: Shap
             mask=state.mask(shape.present),
             selected=state.head(shape.present),
             tips={**(tips or {}), **abilities.tips(view, shape.present)},
-            grey=None if scores is None else scoring.grey(scores),
+            undecided=None if scores is None else scoring.grey(scores),
             group="heads",
             look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
             rows=shape.rows,

@@ -137,7 +137,7 @@ def _cost(
         name = f"{shape.answer.costs}; orange: worse without it, blue: better; mean over {scoring.examples_of(costs)}"
     scale = None if values is None else scale_of_losses([float(v) for v in np.ravel(values)])
     look = Look(name, "Cost: what is lost without the head", scale, digits=digits, blank_zeros=True)
-    _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, grey=grey)
+    _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, undecided=grey)
     if turning is not None and frame.controls():
         names = ", ".join(head_name(head, shape.rows) for head in turning[:NAMED])
         more = f" and {len(turning) - NAMED} more" if turning[NAMED:] else ""

@@ -21,7 +21,7 @@ from ...display.numbers import number
 from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
 from ...heads import HeadId, HeadMask, head_name
-from ...reports.html_page import Page, grid_svg
+from ...reports.html_page import Page
 from ...storage.tables import is_number, to_csv, to_latex
 from ..widgets import component, grid, words_of_file
 from ..widgets.grid import Look
@@ -96,7 +96,12 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
     look = look or Look()
     if not look.compact:
         shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
-        shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey"), "name": look.name}
+        shown |= {
+            "rows": more.get("rows"),
+            "blank": look.blank_zeros,
+            "undecided": more.get("undecided"),
+            "name": look.name,
+        }
         shown |= {"marks": tuple(more.get("marks", ())), "mark_name": more.get("mark_name", "significant")}
         report("grid", shown, look.title or look.name)
     grid.head_grid(key, present, values, look=look, **more)
@@ -346,7 +351,7 @@ def report_html(
     page = Page(title, f"headviz {__version__} · {context}")
     for kind, what, caption in _finding_first(parts):
         if kind == "grid":
-            page.grid(caption, grid_svg(**what))
+            page.values(caption, **what)
             continue
         if kind == "finding":
             page.heading(what)

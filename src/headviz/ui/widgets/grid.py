@@ -46,7 +46,7 @@ def head_grid(
     tips: Mapping[str, Sequence[Sequence[str]]] | None = None,
     marks: Iterable[HeadId] = (),
     mark_name: str = "significant",
-    grey: Any = None,
+    undecided: Any = None,
     look: Look | None = None,
     group: str = "",
     rows: Sequence[str] | None = None,
@@ -56,9 +56,9 @@ def head_grid(
     """Draw the L×H grid of ``present``, whose off heads are pruned.
 
     ``values`` is an L×H table (NaN = not measured), or None for a grid without colours. ``tips`` has one L×H table of
-    texts for each line of the tooltip. ``grey`` is an L×H table of the heads whose value is not significantly different
-    from 0: they have its colour. Grids of the same
-    ``group`` point at a head and choose it together. ``rows`` names the rows if they are not plain layers.
+    texts for each line of the tooltip. ``undecided`` is an L×H table of the heads whose value is not significantly
+    different from 0: they have its colour. Grids of the same ``group`` point at a head and choose it together. ``rows``
+    names the rows if they are not plain layers.
     With ``on_edit`` a click switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of
     those before a double click; Shift, the key I or a long press then selects. Without it a click selects a head.
     Callbacks run before the page is drawn.
@@ -90,7 +90,7 @@ def head_grid(
             "selected": None if selected is None else _place(selected, present),
             "marks": [_place(h, present) for h in marks],
             "mark_name": mark_name,
-            "grey": [] if grey is None else [i for i, unclear in enumerate(np.ravel(grey)) if unclear],
+            "grey": [] if undecided is None else np.flatnonzero(undecided).tolist(),
             "group": group,
             "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
             "mode": "toggle" if on_edit else "select",

@@ -405,7 +405,7 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
             Look("mean effect", file="headviz-patching-pairs"),
             marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(patching.q_value < 0.05)],
             mark_name="q < .05",
-            grey=undecided(patching.interval_low, patching.interval_high),
+            undecided=undecided(patching.interval_low, patching.interval_high),
         )
         show.note(
             "Mean over the pairs: 0 = the answer stays the text's, 1 = it is the donor's.",

@@ -200,7 +200,7 @@ def grid(
             values,
             mask=state.mask(present),
             tips={**tips, **abilities.tips(view, present)},
-            grey=grey,
+            undecided=grey,
             rows=rows,
             look=Look(
                 name=name,
