@@ -10,8 +10,7 @@ if server.in_session():  # streamlit runs this file for each visit to a page
 
     frame.run(story.step_bar)
 else:  # and once before, when the server starts
-    from headviz.ui.shell.server import addressed
     from headviz.ui.shell.view import PAGES
 
     server.begin()
-    app = st.App(__file__, middleware=[*server.MIDDLEWARE, addressed(PAGES)])
+    app = st.App(__file__, middleware=server.middleware(PAGES))

@@ -31,7 +31,7 @@ from ...tasks.readers import read_table
 from ...tasks.sampling import text_lengths
 from ..parts import training
 from ..shell import controls, frame, jobs, loaders, recipes, show, state, uploads
-from ..shell.messages import asked, on_page, plain, refused
+from ..shell.messages import on_page, plain, refused, with_download
 from ..shell.view import FIELDS, OF_DATA, OPTIONS, View, defaults
 from .runs import listing, models, plans
 
@@ -209,7 +209,7 @@ def try_model(view: View, new_view: View) -> None:
     """Use the model of the view ``new_view`` if it can be loaded; show the error otherwise."""
     try:
         with st.spinner("Loading the model …"):
-            clf = asked(lambda: loaders.model(new_view))
+            clf = with_download(lambda: loaders.model(new_view))
     except UserError as error:
         refused(error)
         return
@@ -296,7 +296,7 @@ def data_form(view: View) -> None:
 def try_data(new_view: View) -> None:
     """Use the data of this view if they can be read; show the error otherwise."""
     try:
-        data = asked(lambda: loaders.dataset(new_view))
+        data = with_download(lambda: loaders.dataset(new_view))
         if not len(data):
             raise TaskError("These data have no examples.")
         if uploads.has_train(new_view.data):

@@ -31,23 +31,23 @@ def field(
     label: str = "",
     **more: Any,
 ) -> Callable[[], Any]:
-    """A choice, a switch, a number or a text. Gives a function that reads it, or raises ``OptionError``.
+    """A choice, a switch, a number or a text. Returns a function that reads it, or raises ``OptionError``.
 
-    ``value``, ``choices`` and ``label`` take the place of the declared ones, and ``words`` says how a choice is shown.
+    ``value``, ``choices`` and ``label`` replace the declared ones, and ``words`` says how a choice is shown.
     """
     label = title_of(option, label)
     value = option.default if value is UNSET else value
     choices = option.choices if choices is None else choices
-    text = option.help[:1].upper() + option.help[1:]
+    help = option.help[:1].upper() + option.help[1:]
     if option.optional and option.kind is int and option.usual:
-        text = f"{text}; 0 = {option.usual}" if text else f"0 = {option.usual}"
-    more = {"key": key, "help": plain(text) or None, **more}
+        help = f"{help}; 0 = {option.usual}" if help else f"0 = {option.usual}"
+    more = {"key": key, "help": plain(help) or None, **more}
     if choices is not None:
         names = list(choices)
         table = choices if isinstance(choices, Mapping) else {}
         words = words or (lambda name: word if isinstance(word := table.get(name), str) else str(name))
-        at = names.index(value) if value in names else 0
-        chosen = place.selectbox(label, names, at, format_func=words, **more)
+        index = names.index(value) if value in names else 0
+        chosen = place.selectbox(label, names, index, format_func=words, **more)
         return lambda: chosen
     if option.kind is bool:
         width = more.pop("width", "content")
@@ -56,28 +56,27 @@ def field(
     if option.several or option.kind not in (int, float) or (option.kind is float and 0 < abs(value) < SMALL):
         text = place.text_input(label, _text(option, value), **more)
         return lambda: _read(option, label, text)
-    shown = option
     if option.percent:
-        shown, value = replace(option, least=100 * option.bounds[0], most=100 * option.bounds[1]), 100 * value
+        option, value = replace(option, least=100 * option.bounds[0], most=100 * option.bounds[1]), 100 * value
     if option.optional:  # 0 stands for None
-        shown, value = replace(option, least=0), value or 0
+        option, value = replace(option, least=0), value or 0
     if option.kind is float:
         value, more = float(value), {"format": "%g", **more}
     number = place.number_input(label, value=value, **more)
-    return lambda: _checked(shown, label, number)
+    return lambda: _checked(option, label, number)
 
 
-def title_of(option: Option, own: str) -> str:
-    """What a field is called: words of the code, not escaped, because screen readers would read that out."""
-    return own or option.title or option.name.replace("_", " ").capitalize()
+def title_of(option: Option, label: str) -> str:
+    """The title of a field. It comes from the code and is not escaped: screen readers would read that out."""
+    return label or option.title or option.name.replace("_", " ").capitalize()
 
 
-def _checked(shown: Option, label: str, number: Any) -> Any:
-    if not shown.fits(number):
-        raise OptionError(f"“{label}” is {number:,g}: give {shown.valid}.")
-    if shown.optional and number == 0:
+def _checked(option: Option, label: str, number: Any) -> Any:
+    if not option.fits(number):
+        raise OptionError(f"“{label}” is {number:,g}: give {option.valid}.")
+    if option.optional and number == 0:
         return None
-    return number / 100 if shown.percent else number
+    return number / 100 if option.percent else number
 
 
 def _text(option: Option, value: Any) -> str:
@@ -98,8 +97,8 @@ def _read(option: Option, label: str, text: str) -> Any:
             option.kind(part) if option.kind in (int, float) else part.strip() for part in parts if part.strip()
         ]
     except ValueError:
-        some = (30, 50, 70) if option.percent else ((option.least or 0) + step for step in (1, 2, 3))
-        example = ", ".join(f"{value:g}" for value in some) if option.several else "2e-5"
+        examples = (30, 50, 70) if option.percent else ((option.least or 0) + step for step in (1, 2, 3))
+        example = ", ".join(f"{value:g}" for value in examples) if option.several else "2e-5"
         unit = " in per cent" if option.percent else ""
         raise OptionError(
             f"“{label}” is {option.valid}{unit}{' with commas' if option.several else ''}, such as {example}, "

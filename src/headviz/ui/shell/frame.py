@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from ... import plugins
 from ...errors import Cancelled, OptionError, UserError
 from ...heads import HeadId
 from ...models.stand_in import StandIn
-from ...plugins import Page
 from ...tasks import TASKS
 from . import jobs, kept, loaders, palette, show, state
 from .messages import plain, refused
@@ -36,29 +34,24 @@ HEAD, MASK = "part_head", "part_mask"  # what shows the chosen head, and what th
 _DRAWN = "parts_drawn"  # keys of the parts that this page has
 
 
-def page_begins() -> None:
-    """The page is drawn from its beginning, and has no parts yet."""
-    st.session_state[_DRAWN] = ()
-
-
 def part(key: str, draw: Callable[[], None], *shows: str, follows: bool = False) -> None:
     """Draw a part that shows the fields ``shows`` of the view. If the rest of the page shows them too, it
     ``follows``: the whole page is redrawn after the part."""
-    whole, failed = True, list[Exception]()
+    with_page, errors = True, list[Exception]()
     blank: dict[str, Any] = dict.fromkeys(shows, "")
-    known = replace(state.view(), **blank)
+    other_fields = replace(state.view(), **blank)
 
     @st.fragment(key=key)
     def alone() -> None:
-        nonlocal whole
-        if whole:
-            whole = False
+        nonlocal with_page
+        if with_page:
+            with_page = False
             try:
                 draw()
-            except Exception as wrong:  # the page shows it in its own way
-                failed.append(wrong)
+            except Exception as error:  # the page shows it in its own way
+                errors.append(error)
             return
-        if replace(state.view(), **blank) != known or state.session().shown:  # a notice goes with the next click
+        if replace(state.view(), **blank) != other_fields or state.session().shown:  # the next click removes a notice
             st.rerun()
         if not follows:
             draw()
@@ -72,8 +65,8 @@ def part(key: str, draw: Callable[[], None], *shows: str, follows: bool = False)
 
     st.session_state[_DRAWN] = (*st.session_state.get(_DRAWN, ()), key)
     alone()
-    for wrong in failed:
-        raise wrong
+    for error in errors:
+        raise error
 
 
 def clickable(draw: Callable[[], None]) -> None:
@@ -92,10 +85,10 @@ def select(chosen: HeadId) -> None:
     redraw(HEAD)
 
 
-# -----------------------------------------------------------------------------------------------
+# The whole page --------------------------------------------------------------------------------
 
 
-TEXTS = ("One head", "Compare")  # pages about single texts: what hangs on the text cannot stand in a head's place
+TEXTS = ("One head", "Compare")  # pages about single texts: what depends on the text cannot stand in a head's place
 # pages that work while the view's data do not exist
 CHOOSING = tuple(page.title for page in PAGES.values() if page.without_data)
 
@@ -142,12 +135,8 @@ def navigation() -> st.Page:
 
 def _page(name: str) -> st.Page:
     page = PAGES[name]
-    drawn = partial(_draw, page) if page.draw else f"pages/{name}.py"
-    return st.Page(drawn, title=page.title, url_path=name)
-
-
-def _draw(page: Page) -> None:
-    plugins.function(page.draw)()
+    source = (lambda: plugins.function(page.draw)()) if page.draw else f"pages/{name}.py"
+    return st.Page(source, title=page.title, url_path=name)
 
 
 def link(name: str, label: str, icon: str) -> None:
@@ -161,8 +150,8 @@ def run(above: Callable[[str], None]) -> None:
     st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
     st.logo(LOGO, size="large")
     page = navigation()
-    if wanted := kept.follow():
-        st.switch_page(_page(wanted))
+    if name := kept.follow():
+        st.switch_page(_page(name))
     state.open_address(page.title)
     st.set_page_config(page_title=f"{page.title} · {loaders.model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
@@ -175,6 +164,7 @@ def run(above: Callable[[str], None]) -> None:
 
 
 def _guarded(page: st.Page, above: Callable[[str], None]) -> None:
+    name = next(name for name, entry in PAGES.items() if entry.title == page.title)
     try:
         line, corner = _context_line(page.title)
         notices = st.container()
@@ -186,27 +176,26 @@ def _guarded(page: st.Page, above: Callable[[str], None]) -> None:
         if page.title not in CHOOSING:
             loaders.require_source(state.view())
         jobs.page_begins(page.title)
-        page_begins()
-        name = next(page_of.name for page_of in PAGES.values() if page_of.title == page.title)
+        st.session_state[_DRAWN] = ()
         above(name)
         page.run()
         jobs.page_ends()
         kept.keep(name)
         _notices(notices)  # what the page found wrong with the view, such as a head that the model does not have
-        _tell(line)  # the page may have loaded the data, so that their number is known now
+        _write_context(line)  # the page may have loaded the data, so that their number is known now
         with corner:
-            _report(page.title)
-    except UserError as wrong:
-        refused(wrong)
-        if page.title != "Data & model":
+            _report(name)
+    except UserError as error:
+        refused(error)
+        if name != "data":
             st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
-            offer_training(wrong)
+            offer_training(error)
             _translation_task()
     except Cancelled:
         st.info("Stopped.")
-    except Exception as fault:
+    except Exception as error:
         traceback.print_exc()
-        st.error(f"headviz failed here ({plain(type(fault).__name__)}). The server's log has the details.")
+        st.error(f"headviz failed here ({plain(type(error).__name__)}). The server's log has the details.")
     except BaseException:  # streamlit's own way to start over
         state.repeat_notices()
         raise
@@ -232,35 +221,35 @@ def _translation_task() -> None:
             )
 
 
-def offer_training(wrong: UserError) -> None:
+def offer_training(error: UserError) -> None:
     """For an encoder without a head: a button that opens the form which trains one on the view's data."""
-    if wrong.code == "untrained-head":
+    if error.code == "untrained-head":
         st.button("Fine-tune it on these data", icon=":material/model_training:", on_click=_train, key="train_head")
 
 
 def _train() -> None:
     state.update(base=state.view().model)
     st.session_state.pop("tune_base", None)  # what was typed there before
-    st.session_state.update(go_to="data", tune_box=True)
+    st.session_state["tune_box"] = True
+    kept.open_page("data")
 
 
-def _report(title: str) -> None:
+def _report(name: str) -> None:
     view = state.view()
     if not view.present:
         mask = None
         with suppress(UserError, ImportError):
             mask = state.mask(loaders.shape(view).present)
-        page = next(page.name for page in PAGES.values() if page.title == title)
-        show.report_button(page, title, _what(view), mask)
+        show.report_button(name, PAGES[name].title, _model_and_data(view), mask)
 
 
 def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
-    """Title, model, mask and data of this page, and its links. Gives the places of that line and of the report."""
+    """Title, model and data of this page, and its links. Returns the places of that line and of the report."""
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
         st.title(plain(title), width="content", anchor=False)
         line = st.empty()
-        _tell(line)
+        _write_context(line)
         corner = st.container(width="content")
         if not view.present:
             palette.search()
@@ -271,11 +260,11 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
     return line, corner
 
 
-def _tell(line: st.delta_generator.DeltaGenerator) -> None:
-    line.caption(plain(_what(state.view())), width="stretch")
+def _write_context(line: st.delta_generator.DeltaGenerator) -> None:
+    line.caption(plain(_model_and_data(state.view())), width="stretch")
 
 
-def _what(view: View) -> str:
+def _model_and_data(view: View) -> str:
     parts = [f"model {loaders.model_title(view.model)}"]
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
@@ -291,11 +280,13 @@ def in_their_place() -> str:
     """What stands in the place of heads that are off on this page; empty for zero."""
     view, page = state.view(), getattr(_inside, "page", "")
     with suppress(OptionError):
-        now = StandIn.of(view.ablation)
-        if now.kind != FIELDS["ablation"] and page in TEXTS and now.of_the_text:
-            return f" (zero in their place here: {now.kind} has another vector for every text)"
-        if now.kind != FIELDS["ablation"] and page in (*TEXTS, "Mask lab", "Analyses", "Workbench"):
-            return f" ({now.kind} of {now.examples} training examples in their place)"
+        stand_in = StandIn.of(view.ablation)
+        if stand_in.kind == FIELDS["ablation"]:
+            return ""
+        if page in TEXTS and stand_in.of_the_text:
+            return f" (zero in their place here: {stand_in.kind} has another vector for every text)"
+        if page in (*TEXTS, "Mask lab", "Analyses", "Workbench"):
+            return f" ({stand_in.kind} of {stand_in.examples} training examples in their place)"
     return ""
 
 
@@ -325,8 +316,8 @@ def explains_classes(view: View) -> bool:
 def take_demo(name: str) -> None:
     """Switch to a shipped model and its task, which has the same name. Mask, text and data of before are dropped."""
     state.forget_mask()
-    nothing = dict.fromkeys(("revision", "base", *OF_DATA, "a", "b"), "")
-    state.update(**{**nothing, "model": name, "task": name, "example": 0, "skip_bad": False})
+    empty = dict.fromkeys(("revision", "base", *OF_DATA, "a", "b"), "")
+    state.update(**{**empty, "model": name, "task": name, "example": 0, "skip_bad": False})
 
 
 def controls() -> bool:

@@ -88,13 +88,20 @@ class Memo(Generic[V]):
         with self._lock:
             return key in self._values
 
+    def peek(self, key: Hashable) -> V | None:
+        """The value if it has been made; this counts as a use."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-            own = self._locks.setdefault(key, threading.Lock())
-        with own:
+            making = self._locks.setdefault(key, threading.Lock())
+        with making:
             with self._lock:
                 if key in self._values:
                     return self._values[key]
@@ -111,12 +118,12 @@ class Memo(Generic[V]):
             return value
 
     def drop(self, keep: int) -> int:
-        """Let all but the ``keep`` values used last go; how many went."""
+        """Drop all but the ``keep`` values used last; returns how many were dropped."""
         with self._lock:
-            gone = max(0, len(self._values) - keep)
-            for _ in range(gone):
+            dropped = max(0, len(self._values) - keep)
+            for _ in range(dropped):
                 self._values.popitem(last=False)
-        return gone
+        return dropped
 
 
 # ---- whose turn it is
@@ -134,12 +141,12 @@ _running: list[Turn] = []
 class Turn:
     """One computation's place in the queue of its model, and its speed."""
 
-    what: str = ""
+    label: str = ""
     lane: Hashable = ""  # the model
     rank: int = 0  # 1 = in the background, 2 = nobody asked for it yet
     shows: bool = False  # a part of its result is there
     asked: tuple[int, int] = (0, 0)  # the page run that asked last, negative, and the place on the page
-    waits_for: str = ""  # what goes first
+    waits_for: str = ""  # the label of the computation that goes first
     heard: float = field(default_factory=time.monotonic)
     first_until: float = 0.0  # the end of its slice
     _since: float = 0.0
@@ -161,13 +168,13 @@ class Turn:
             _moved.notify_all()
 
     def wait(self, wanted: Callable[[], bool]) -> None:
-        """Let more urgent ones go first. One that makes something for all (``memo``) does not wait: they need it."""
+        """Let more urgent ones go first. One that makes a value for all (``Memo``) does not wait: they need it."""
         begun = self.heard = time.monotonic()
         if making():
             return
         with _moved:
             while wanted() and (first := self._before()):
-                self.waits_for = first.what or "another computation"
+                self.waits_for = first.label or "another computation"
                 _moved.wait(0.1)
                 self.heard = time.monotonic()
                 if self.rank == 1 and self.shows and self.heard - begun > PAUSE:
@@ -188,10 +195,10 @@ class Turn:
         self._since = now
 
     def seconds_for(self, items: int) -> float | None:
-        """What so many more will take at the pace of the last steps that were work; None while that is unknown."""
+        """How long so many more take at the pace of the last steps that were work; None while that is unknown."""
         steps = list(self._steps)
-        spent = sum(s for s, _ in steps)
-        return items * spent / sum(n for _, n in steps) if spent > 1 else None
+        spent = sum(seconds for seconds, _ in steps)
+        return items * spent / sum(count for _, count in steps) if spent > 1 else None
 
 
 # ---- one computation

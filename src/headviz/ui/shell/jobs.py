@@ -59,7 +59,7 @@ _runs = count(1)
 
 
 def page_begins(title: str) -> None:
-    """A page is drawn from its beginning, or a part of it alone: then what the rest asked for stays wanted."""
+    """A page is drawn from its beginning. Without ``page_ends``, as for a part alone, earlier requests stay wanted."""
     _drawn.title, _drawn.number, _drawn.keys, _drawn.unfinished = title, next(_runs), [], []
 
 
@@ -111,7 +111,8 @@ def _watch_tabs() -> None:
                     away.pop(who, None)
                 elif now - away.setdefault(who, now) >= AWAY:
                     for job in running:
-                        _leave(job, who) if who in job.wanted_by else None
+                        if who in job.wanted_by:
+                            _leave(job, who)
 
 
 def _has_tab(session: str) -> bool:
@@ -132,9 +133,9 @@ def find(key: Hashable) -> Job[Any] | None:
         return _jobs.get(key)
 
 
-def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0, *, again: bool = True) -> Job[T]:
+def start(key: Hashable, work: Work[T], label: str = "", rank: int = 0, *, again: bool = True) -> Job[T]:
     """The job of this key. It is started unless it is running or has a result; one that failed or was stopped, if
-    ``again``."""
+    ``again``. ``label`` says on the page what is computed."""
     who = _who()
     lane = (state.view().model, state.view().revision) if who else ""
     with _lock:
@@ -147,7 +148,7 @@ def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0, *, again:
             return job
         if job is not None and not again and (job.error or not job.left):
             return job
-        job = Job(key, turn=Turn(what, lane))
+        job = Job(key, turn=Turn(label, lane))
         job.wanted_by.add(who)
         _asks(job, who, rank)
         _jobs[key] = job
@@ -171,12 +172,13 @@ def put(key: Hashable, result: Any) -> None:
 
 def _forget_old() -> None:
     """Drop the oldest finished jobs beyond the limits; called with the lock held."""
-    ended = [k for k, j in _jobs.items() if not j.running]
-    held = sum(size_of(_jobs[k].result) for k in ended)
-    for k in ended:
+    sizes = {key: size_of(job.result) for key, job in _jobs.items() if not job.running}
+    held = sum(sizes.values())
+    for key, size in sizes.items():
         if len(_jobs) <= KEEP and held <= BYTES:
             break
-        held -= size_of(_jobs.pop(k).result)
+        del _jobs[key]
+        held -= size
 
 
 def size_of(result: Any) -> int:
@@ -187,17 +189,16 @@ def size_of(result: Any) -> int:
 def _run(job: Job[Any], work: Work[Any]) -> None:
     job.turn.begin()
     try:
-        if not job.cancelled():
-            job.result = work(job.progress, job.cancelled)
-        else:
-            job.stopped = True
+        if job.cancelled():
+            raise Cancelled
+        job.result = work(job.progress, job.cancelled)
     except Cancelled:
         job.stopped = True
-    except UserError as wrong:
-        job.error = wrong.reworded(about(wrong))
-    except Exception as fault:
+    except UserError as error:
+        job.error = error.reworded(about(error))
+    except Exception as error:
         _log.exception("a computation failed: %s", job.key)
-        job.error = f"headviz failed here ({type(fault).__name__}). The server's log has the details."
+        job.error = f"headviz failed here ({type(error).__name__}). The server's log has the details."
     finally:
         job.turn.end()
         job.finished.set()
@@ -241,30 +242,31 @@ def forget(key: Hashable) -> None:
             job.stopped_by.discard(_who())
 
 
-def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None, rank: int = 0) -> T | None:
+def need(key: Hashable, label: str, work: Work[T], *, patience: float | None = None, rank: int = 0) -> T | None:
     """The result if it comes within ``PATIENCE``; else None, with progress and *Stop*, or the error, on the page.
 
     The page is drawn again when the job ends. A job of ``rank`` 1 lets those of rank 0 go first, but shows a first part
     before they go on with the rest.
     """
-    job = start(key, work, what, rank, again=False)
+    job = start(key, work, label, rank, again=False)
     _wait(job, PATIENCE if patience is None else patience)
     if not job.running and not job.error and not job.stopped:
         return job.result
-    _watch(key, what)
+    shown: Job[Any] | None = find(key)
+    st.fragment(_progress, run_every=POLL if shown is not None and shown.running else None)(key, label)
     return None
 
 
-def need_so_far(key: Hashable, what: str, work: Work[T], rank: int = 0) -> T | None:
-    """Like ``need``; but what there is of the result stands in for it until it is there."""
-    whole = need(key, what, work, rank=rank)
+def need_so_far(key: Hashable, label: str, work: Work[T], rank: int = 0) -> T | None:
+    """Like ``need``; until the result is there, the part of it that is there."""
+    whole = need(key, label, work, rank=rank)
     job = find(key)
     return job.partial if whole is None and job is not None else whole
 
 
-def request(key: Hashable, what: str, work: Work[T], rank: int = 0) -> T | None:
-    """The result, or what there is of it, if it comes within ``PATIENCE``; nothing is shown."""
-    job = start(key, work, what, rank, again=False)
+def request(key: Hashable, label: str, work: Work[T], rank: int = 0) -> T | None:
+    """The result, or the part of it that is there, if it comes within ``PATIENCE``; nothing is shown."""
+    job = start(key, work, label, rank, again=False)
     _wait(job, PATIENCE)
     if job.running:
         if getattr(_drawn, "title", ""):
@@ -281,12 +283,7 @@ def _wait(job: Job[Any], patience: float) -> None:
             return
 
 
-def _watch(key: Hashable, what: str) -> None:
-    job = find(key)
-    st.fragment(_progress, run_every=POLL if job is not None and job.running else None)(key, what)
-
-
-def _progress(key: Hashable, what: str) -> None:
+def _progress(key: Hashable, label: str) -> None:
     job = find(key)
     if job is None:
         return
@@ -297,11 +294,11 @@ def _progress(key: Hashable, what: str) -> None:
     elif job.stopped and job.left:
         st.rerun()  # it ended while nobody looked; the page starts it again
     elif job.stopped or (job.running and _who() in job.stopped_by and job.wanted_by):
-        st.info(plain(f"{what}: stopped."), icon=":material/stop_circle:")
+        st.info(plain(f"{label}: stopped."), icon=":material/stop_circle:")
         _once_more("Continue", key, tag)
     elif job.running:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.progress(job.share, text=plain(_progress_text(job, what)))
+            st.progress(job.share, text=plain(_progress_text(job, label)))
             st.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content")
             if KEPT in job.wanted_by:
                 st.caption("Goes on when you leave.", width="content")
@@ -324,21 +321,21 @@ def _progress(key: Hashable, what: str) -> None:
         st.rerun()
 
 
-def _progress_text(job: Job[Any], what: str) -> str:
+def _progress_text(job: Job[Any], label: str) -> str:
     """How far a running job is."""
     if not job.wanted_by:
-        return f"{what}: stopping …"
-    spent, left = time.monotonic() - job.began, job.remaining
-    text = f"{what}: {job.done} of {job.total}" if job.total else f"{what} …"
+        return f"{label}: stopping …"
+    spent, remaining = time.monotonic() - job.began, job.remaining
+    text = f"{label}: {job.done} of {job.total}" if job.total else f"{label} …"
     if job.turn.waits_for:
         return f"{text}, waits for: {job.turn.waits_for}"
-    if left is not None:
-        return f"{text}, about {span(left)} left"
+    if remaining is not None:
+        return f"{text}, about {span(remaining)} left"
     return f"{text} ({span(spent)} so far)" if spent > LONG else text
 
 
-def _once_more(label: str, key: Hashable, tag: str) -> None:
+def _once_more(button: str, key: Hashable, tag: str) -> None:
     """A button to ask again. A click redraws this fragment only, and the page starts the job, so it is redrawn too."""
-    if st.button(plain(label), key=f"again_{tag}"):
+    if st.button(plain(button), key=f"again_{tag}"):
         forget(key)
         st.rerun()

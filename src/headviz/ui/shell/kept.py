@@ -38,46 +38,47 @@ def keep(page: str) -> None:
     """Called by the frame when a page is drawn. It starts over where another visit has changed what this one shows."""
     try:
         changed = _exchange(page)
-    except UserError as wrong:
-        if st.session_state.get(_FAILED) != str(wrong):
-            st.session_state[_FAILED] = str(wrong)
-            st.warning(plain(f"Your masks and texts cannot be kept. {wrong}"), icon=":material/save:")
+    except UserError as error:
+        if st.session_state.get(_FAILED) != str(error):
+            st.session_state[_FAILED] = str(error)
+            st.warning(plain(f"Your masks and texts cannot be kept. {error}"), icon=":material/save:")
         return
     if changed:
         st.rerun()
 
 
 def _exchange(page: str) -> bool:
-    now, who = state.session(), user()
-    address = to_address(now.view)
+    """Write the session's changes and take over those of other visits; whether there were any of these."""
+    session, owner = state.session(), user()
+    view, address = session.view, to_address(session.view)
     if address and (page, address) != st.session_state.get(_VIEW):
         st.session_state[_VIEW] = (page, address)
-        workspace.keep_view(who, page, urlencode(address))
-    clf = loaders.loaded(now.view)
+        workspace.keep_view(owner, page, urlencode(address))
+    clf = loaders.loaded(view)
     if clf is None:
         return False
-    digest, saved = clf.digest, dict(now.saved)
-    known = dict(now.kept_masks) if now.kept_of == digest else {}
-    dropped, new = known.keys() - saved.keys(), {n: m for n, m in saved.items() if known.get(n) != m}
-    source = json.dumps(now.view.source)
-    grades = own_grades(now.view.source)
+    digest, saved = clf.digest, dict(session.saved)
+    before = dict(session.kept_masks) if session.kept_of == digest else {}
+    dropped, new = before.keys() - saved.keys(), {n: m for n, m in saved.items() if before.get(n) != m}
+    source = json.dumps(view.source)
+    grades = own_grades(view.source)
 
     def edit(stored: Kept) -> Kept:
-        left = {n: m for n, m in stored.masks.items() if n not in dropped and workspace.fits(m, clf.present)}
-        for text in reversed(now.new_texts):
+        masks = {n: m for n, m in stored.masks.items() if n not in dropped and workspace.fits(m, clf.present)} | new
+        for text in reversed(session.new_texts):
             stored = stored.with_text(text)
         measured = {} if grades is None else {source: grades.to_dict()}
-        title = loaders.model_title(now.view.model) if left or new or stored.texts or measured else ""
-        return replace(stored, title=title, masks={**left, **new}, grades={**stored.grades, **measured})
+        title = loaders.model_title(view.model) if masks or stored.texts or measured else ""
+        return replace(stored, title=title, masks=masks, grades={**stored.grades, **measured})
 
-    after = workspace.change(who, digest, edit)
-    taken = False
+    after = workspace.change(owner, digest, edit)
+    restored_grades = False
     if grades is None and source in after.grades:
         with suppress(TypeError, KeyError, ValueError, UserError):  # of another version: they are measured again
-            remember_grades(now.view.source, restored(Grades, after.grades[source], (0, 0)))
-            taken = True
+            remember_grades(view.source, restored(Grades, after.grades[source], (0, 0)))
+            restored_grades = True
     state.take_kept(digest, after.masks, after.texts)
-    return (dict(after.masks), after.texts) != (saved, now.texts) or taken
+    return restored_grades or (dict(after.masks), after.texts) != (saved, session.texts)
 
 
 grades_of(user)
@@ -112,7 +113,7 @@ def open_page(name: str) -> None:
 
 
 def follow() -> str:
-    """The page that a button asked for; once."""
+    """The page that ``open_page`` named; once."""
     return str(st.session_state.pop("go_to", ""))
 
 
@@ -121,16 +122,16 @@ def follow() -> str:
 
 def section() -> None:
     """How much is kept, and its way to another machine."""
-    now, who = state.session(), user()  # a download is made where nobody's name is known
+    session, owner = state.session(), user()  # the user is not known where a download is made
     st.subheader("Your workspace", anchor=False)
     st.caption(
         "Saved masks, your own texts, your last view and grades stay on this machine. Of this model: "
-        f"masks {len(now.saved)}, texts {len(now.texts)}."
+        f"masks {len(session.saved)}, texts {len(session.texts)}."
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.download_button(
             "Export all",
-            lambda: workspace.export_all(who),
+            lambda: workspace.export_all(owner),
             "headviz-workspace.json",
             "application/json",
             key="workspace_export",
@@ -145,11 +146,11 @@ def section() -> None:
 
 def _import(content: bytes) -> None:
     try:
-        many = workspace.import_all(user(), content.decode("utf-8", "replace"))
-    except UserError as wrong:
-        state.notify(wrong)
+        count = workspace.import_all(user(), content.decode("utf-8", "replace"))
+    except UserError as error:
+        state.notify(error)
     else:
-        state.notify(f"Added what this file holds of {many} model{'' if many == 1 else 's'}.")
+        state.notify(f"Added what this file holds of {count} model{'' if count == 1 else 's'}.")
 
 
 def own_texts(paired: bool) -> None:
@@ -159,9 +160,9 @@ def own_texts(paired: bool) -> None:
         return
     with st.popover("Your texts"):
         for i, (first, second) in enumerate(texts):
-            said = f"{first} → {second}" if second and paired else first
+            label = f"{first} → {second}" if second and paired else first
             st.button(
-                plain(said[:90]),
+                plain(label[:90]),
                 key=f"own_text_{i}",
                 type="tertiary",
                 width="stretch",

@@ -13,7 +13,7 @@ import shlex
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import accumulate
@@ -59,6 +59,7 @@ _evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
 
 STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
+Keywords = tuple[tuple[str, Any], ...]  # of a call, as a key
 
 
 def identity(clf: Model) -> tuple[object, ...]:
@@ -77,21 +78,25 @@ def confined(text: str, use: str = "read") -> Path:
     # not looked at before it is known to be allowed: whether a foreign file exists is nobody's business
     path = Path(os.path.realpath(outside_path(text, "the folder", look=False)))
     roots = allowed_roots()
-    if not any(path.is_relative_to(root) for root in roots):
+
+    def inside(path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in roots)
+
+    if not inside(path):
         raise UserError(
             f"The dashboard may not {use} '{text}': it is outside the allowed folders. To allow it, end the server "
             f"(Ctrl + C in its terminal) and start it with: {ROOTS}={_allowing(text)} headviz serve"
         )
     path = outside_path(path, "the folder")
     for entry in (*path.iterdir(), *path.glob("*/*")) if path.is_dir() else ():
-        if entry.is_symlink() and not any(Path(os.path.realpath(entry)).is_relative_to(root) for root in roots):
+        if entry.is_symlink() and not inside(Path(os.path.realpath(entry))):
             raise UserError(f"'{text}' holds a link to a file outside the allowed folders, {shown(entry.name)}.")
     return path
 
 
 def _allowing(text: str) -> str:
-    """What the variable must hold so that this folder is read, too: written for a shell, which knows the others."""
-    folder = outside_path(text, "the folder", look=False).absolute()  # not resolved: where links lead is not told
+    """The variable's value that also allows this folder, as a shell takes it; the shell knows the present value."""
+    folder = outside_path(text, "the folder", look=False).absolute()  # not resolved: nobody is told where links lead
     return f'"${ROOTS}{os.pathsep}"{shlex.quote(str(folder))}'
 
 
@@ -109,38 +114,38 @@ def model_name(name: str) -> str:
     return str(confined(name)) if name not in NAMED and is_path(name) else name
 
 
-OF_ANYTHING = ("model", "results", "final", "best", "output", "out")  # what folders are called whatever lies in them
+OF_ANYTHING = ("model", "results", "final", "best", "output", "out")  # names of folders that do not tell their content
 
 
 def model_title(name: str) -> str:
     """What a model is called on the page: the title of the run that made it, else its name, or its folder's."""
-    place = Path(name)
-    if place.is_absolute() and place.is_relative_to(runs_home()) and place != runs_home():
+    folder = Path(name)
+    if folder.is_absolute() and folder.is_relative_to(runs_home()) and folder != runs_home():
         with suppress(UserError):
-            return Registry().get(place.relative_to(runs_home()).parts[0]).title
+            return Registry().get(folder.relative_to(runs_home()).parts[0]).title
     if not is_path(name):
         return name[-60:]
     *above, last = name.rstrip("/\\").replace("\\", "/").split("/")
-    named = [part for part in above if part.strip(".~") and part not in OF_ANYTHING]
-    if named and last in OF_ANYTHING:
-        last = named[-1]
-    elif named and last.startswith("checkpoint-"):
-        last = f"{named[-1]}, {last}"
+    telling = [part for part in above if part.strip(".~") and part not in OF_ANYTHING]
+    if telling and last in OF_ANYTHING:
+        last = telling[-1]
+    elif telling and last.startswith("checkpoint-"):
+        last = f"{telling[-1]}, {last}"
     return last[-60:]
 
 
 def model_titles(names: Iterable[str]) -> dict[str, str]:
     """What several models are called; where two have one title, it is followed by the folder that the model is in."""
     titles = {name: model_title(name) for name in names}
-    times = Counter(titles.values())
-    return {n: f"{title}, in {Path(n).parent}" if times[title] > 1 else title for n, title in titles.items()}
+    counts = Counter(titles.values())
+    return {n: f"{title}, in {Path(n).parent}" if counts[title] > 1 else title for n, title in titles.items()}
 
 
 def classifier(view: View) -> Classifier:
     """The model of a view, which must answer with classes: a ``ModelError`` otherwise."""
-    loaded = model(view)
-    loaded.check_classes()
-    return cast("Classifier", loaded)
+    clf = model(view)
+    clf.check_classes()
+    return cast("Classifier", clf)
 
 
 def model(view: View) -> TransformerModel:
@@ -148,36 +153,42 @@ def model(view: View) -> TransformerModel:
     if "imports" not in _settled:
         with st.spinner("Loading torch and transformers, once after the start …"):
             settle()
-    asked = (model_name(view.model), view.revision, view.device, view.dtype, view.class_names, view.job)
-    if asked in _models:
-        return _models.get(asked, lambda: _model(*asked))
-    with st.spinner("Loading the model …", show_time=True):
-        return _models.get(asked, lambda: _model(*asked))
+    key = _loading(view)
+    with nullcontext() if key in _models else st.spinner("Loading the model …", show_time=True):
+        return _models.get(key, lambda: _model(key))
 
 
 def loaded(view: View) -> TransformerModel | None:
     """The model of a view if it is in memory; it is not loaded for this."""
     try:
-        asked = (model_name(view.model), view.revision, view.device, view.dtype, view.class_names, view.job)
+        return _models.peek(_loading(view))
     except UserError:
         return None
-    return _models.get(asked, lambda: _model(*asked)) if asked in _models else None
 
 
-def _model(
-    name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None, job: str
-) -> TransformerModel:
-    options: Any = {"revision": revision, "device": device, "dtype": dtype, "class_names": names, "job": job}
-    loaded: Any = headviz.load(name, **{k: v for k, v in options.items() if v})
-    return loaded
+def _loading(view: View) -> Keywords:
+    """What ``headviz.load`` is called with, as a key."""
+    options = {
+        "revision": view.revision,
+        "device": view.device,
+        "dtype": view.dtype,
+        "class_names": view.class_names,
+        "job": view.job,
+    }
+    return (("name", model_name(view.model)), *((name, value) for name, value in options.items() if value))
+
+
+def _model(loading: Keywords) -> TransformerModel:
+    clf: Any = headviz.load(**dict(loading))
+    return clf
 
 
 def free_memory() -> str:
-    """Let what was used least recently go, a kind at a time, caches before models; says what went."""
-    for memo, keep, what in ((_evaluators, 1, "evaluations"), (_models, 1, "models"), (_evaluators, 0, "evaluations")):
-        if gone := memo.drop(keep):
+    """Drop what was used least recently, one kind at a time, caches before models; says what was dropped."""
+    for memo, keep, name in ((_evaluators, 1, "evaluations"), (_models, 1, "models"), (_evaluators, 0, "evaluations")):
+        if count := memo.drop(keep):
             gc.collect()
-            return f"{gone} {what if gone > 1 else what[:-1]}"
+            return f"{count} {name if count > 1 else name[:-1]}"
     return ""
 
 
@@ -217,8 +228,7 @@ class Shape:
 
 def shape(view: View) -> Shape:
     """Grid and labels of the model. It is loaded only if there is no local configuration."""
-    name = model_name(view.model)
-    folder = _folder(name)
+    folder = _folder(model_name(view.model))
     if folder is None:
         return _shape_of_model(model(view))
     shape = _shape_of_folder(str(folder))
@@ -252,8 +262,8 @@ def _shape_of_folder(folder: str) -> Shape:
         stacks = _stacks(config)
         layers = sum(n for _, n in stacks) or int(config["num_hidden_layers"])
         heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
-    except (ValueError, KeyError, TypeError) as broken:
-        raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from error
     if is_embedder(Path(folder), folder):
         return Shape(HeadMask.full(layers, heads), ("similarity",), stacks, "vector")
     labels = () if stacks else labels_of(config, folder)
@@ -273,8 +283,8 @@ def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
     """The stacks of an encoder-decoder model and their layers; empty for other models."""
     if not config.get("is_encoder_decoder"):
         return ()
-    layers = int(config["encoder_layers"]), int(config["decoder_layers"])
-    return tuple(zip(STACKS, (layers[0], layers[1], layers[1]), strict=True))
+    encoder, decoder = int(config["encoder_layers"]), int(config["decoder_layers"])
+    return tuple(zip(STACKS, (encoder, decoder, decoder), strict=True))
 
 
 def _shape_of_model(clf: TransformerModel) -> Shape:
@@ -297,17 +307,17 @@ def dataset(view: View, split: str = "dev") -> Dataset:
 
 def dataset_size(view: View) -> int | None:
     """The number of dev examples, if they have been loaded already."""
-    key = _reading(view, "dev")
-    return len(_datasets.get(key, lambda: _dataset(key))) if key in _datasets else None
+    data = _datasets.peek(_reading(view, "dev"))
+    return None if data is None else len(data)
 
 
-def _reading(view: View, split: str) -> tuple[tuple[str, Any], ...]:
+def _reading(view: View, split: str) -> Keywords:
     """What ``headviz.load_task`` is called with, as a key; the whole of any split but dev."""
-    place = view.data
-    if place:
-        place = str(uploads()[place]) if place in uploads() else _folder_of(place)
+    folder = view.data
+    if folder:
+        folder = str(uploads()[folder]) if folder in uploads() else _folder_of(folder)
     limit = view.limit if split == "dev" else 0
-    return (("name", view.task), *replace(view, data=place, limit=limit).reading(split).items())
+    return (("name", view.task), *replace(view, data=folder, limit=limit).reading(split).items())
 
 
 def _folder_of(place: str) -> str:
@@ -335,22 +345,20 @@ def train(view: View) -> Dataset:
     return dataset(view, "train")
 
 
-def _dataset(reading: tuple[tuple[str, Any], ...]) -> Dataset:
+def _dataset(reading: Keywords) -> Dataset:
     return headviz.load_task(**dict(reading))
 
 
 def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **keywords: Any) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
     measured on the view's training examples; ``keywords`` are progress and cancel of making it."""
-    key = (*identity(clf), str(clf.device), data.digest)
-    if place is None or place[0].kind == ZERO:
-        return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data, **keywords))
-    stand_in, view = place
-    drawn = reference(view, stand_in)
-    about = (stand_in, drawn.digest)
-    return _evaluators.get(
-        (*key, *about), lambda: headviz.evaluator_of(clf, data, ablation=stand_in, reference=drawn, **keywords)
-    )
+    key: tuple[object, ...] = (*identity(clf), str(clf.device), data.digest)
+    if place is not None and place[0].kind != ZERO:
+        stand_in, view = place
+        drawn = reference(view, stand_in)
+        key = (*key, stand_in, drawn.digest)
+        keywords = {**keywords, "ablation": stand_in, "reference": drawn}
+    return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data, **keywords))
 
 
 def reference(view: View, stand_in: StandIn) -> Dataset:
@@ -369,8 +377,8 @@ def mismatch(clf: Model, data: Dataset) -> str:
     """Why this model cannot be evaluated on these data; empty if it can."""
     try:
         check(clf, data)
-    except UserError as wrong:
-        return on_page(wrong)
+    except UserError as error:
+        return on_page(error)
     return ""
 
 
@@ -440,10 +448,10 @@ def memory_limit() -> int:
     """Bytes that the process may take: what the user allows, else what the machine or its container has."""
     with suppress(ValueError, OverflowError):
         return int(float(os.environ.get(LIMIT, "")) * GIB)
-    known = int(psutil.virtual_memory().total)
+    total = int(psutil.virtual_memory().total)
     with suppress(OSError, ValueError):
-        known = min(known, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return known
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total
 
 
 def fits(need: int) -> bool:
@@ -452,15 +460,15 @@ def fits(need: int) -> bool:
 
 
 def make_room(need: int, what: str) -> None:
-    """Put away what was used least recently until ``need`` more bytes fit; refuse where they never do."""
-    gone = []
+    """Drop what was used least recently until ``need`` more bytes fit; refuse where they never do."""
+    dropped = []
     if not fits(need):
         give_back()
     while not fits(need) and (freed := free_memory()):
-        gone.append(freed)
+        dropped.append(freed)
         give_back()
-    if gone:
-        state.notify(f"To make room for {what}, {', '.join(gone)} used before went from memory.")
+    if dropped:
+        state.notify(f"To make room for {what}, {', '.join(dropped)} used before went from memory.")
     if not fits(need):
         raise OptionError(
             f"{what[0].upper()}{what[1:]} needs about {need / GIB:.1f} GiB, and {memory_taken() / GIB:.1f} of "

@@ -65,27 +65,29 @@ def off_to_count(values: Any, count: int, present: HeadMask) -> HeadMask:
 
     Where the cut falls among heads with the same value, those that go are drawn, always the same ones.
     """
-    there = present.kept
-    if not 0 <= count <= len(there):
-        raise MaskError(f"{count} heads cannot be off: the model has {len(there)}.")
-    return HeadMask.full(present.num_layers, present.num_heads).without(lowest(values, count, there, seed=0))
+    _check_count(count, present)
+    full = HeadMask.full(present.num_layers, present.num_heads)
+    return full.without(lowest(values, count, present.kept, seed=0))
+
+
+def _check_count(count: int, present: HeadMask) -> None:
+    if not 0 <= count <= len(present.kept):
+        raise MaskError(f"{count} heads cannot be off: the model has {len(present.kept)}.")
 
 
 def tie_at(values: Any, count: int, present: HeadMask) -> str:
-    """What to say where the ``count`` lowest end among heads with the same value, else nothing."""
-    known = np.sort(levels(grid_values(values, present.kept)))
-    if not 0 < count < known.size or known[count - 1] != known[count]:
+    """A remark if the ``count`` lowest end among heads with the same value, else nothing."""
+    ordered = np.sort(levels(grid_values(values, present.kept)))
+    if not 0 < count < ordered.size or ordered[count - 1] != ordered[count]:
         return ""
-    same, below = int((known == known[count]).sum()), int((known < known[count]).sum())
+    same, below = int((ordered == ordered[count]).sum()), int((ordered < ordered[count]).sum())
     return f"{count - below} of the {count} are drawn from {same} heads with the same value."
 
 
 def off_at_random(count: int, present: HeadMask, seed: int) -> HeadMask:
     """Exactly ``count`` of the present heads off, drawn with ``seed``."""
-    if not 0 <= count <= len(present.kept):
-        raise MaskError(f"{count} heads cannot be off: the model has {len(present.kept)}.")
-    drawn = present.without_random(count, seed)
-    return drawn.with_(present.off)
+    _check_count(count, present)
+    return present.without_random(count, seed).with_(present.off)
 
 
 def inverted(mask: HeadMask, present: HeadMask) -> HeadMask:

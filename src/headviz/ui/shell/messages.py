@@ -28,52 +28,48 @@ def plain(text: str) -> str:
 # ---- what cannot be done
 
 # Messages name an option in brackets, as the command line and Python have it: (--label-column, label_column=), or as
-# Python alone does: (masked_lm=True). A page has a field in its place. A name such as "bert (lr=2e-5)" is none.
+# Python alone does: (masked_lm=True). A page has a field instead. A name such as "bert (lr=2e-5)" is not an option.
 _SPELT = re.compile(r" \((?:--[a-z][^()]*|[a-z_]+=(?:True|False|'[^'()]*')?)\)")
 _ICONS = {"error": "error", "warning": "edit", "info": "edit"}
 
 
-def on_page(wrong: UserError | str) -> str:
+def on_page(message: UserError | str) -> str:
     """A refusal's text without the spelling of options."""
-    return _SPELT.sub("", str(wrong))
+    return _SPELT.sub("", str(message))
 
 
 def refused(
-    wrong: UserError | str, tone: Literal["error", "warning", "info"] = "error", then: Callable[[], None] | None = None
+    error: UserError | str, tone: Literal["error", "warning", "info"] = "error", then: Callable[[], None] | None = None
 ) -> None:
-    """The text in a coloured box; not an error where the user is about to mend it in the field next to it.
+    """The text in a coloured box; not an error where the user can correct it in the field next to it.
 
     Where something of the hub is missing, a button downloads it; ``then`` is called after that.
     """
-    if isinstance(wrong, NotDownloaded):
-        _offer(wrong, then)
+    if isinstance(error, NotDownloaded):
+        _offer(error, then)
         return
     box = {"error": st.error, "warning": st.warning, "info": st.info}[tone]
-    box(plain(on_page(wrong)), icon=f":material/{_ICONS[tone]}:")
+    box(plain(on_page(error)), icon=f":material/{_ICONS[tone]}:")
 
 
 def _offer(missing: NotDownloaded, then: Callable[[], None] | None) -> None:
     name = missing.parameters["name"]
-    if failure := st.session_state.get(_failed(name)):
+    failed = f"failed_{name}"
+    if failure := st.session_state.get(failed):
         st.error(plain(failure), icon=":material/error:")
     else:
         st.info(plain(on_page(missing)), icon=":material/cloud_download:")
     label = plain(f"Download {name} from the Hugging Face Hub")
     with suppress(StreamlitDuplicateElementKey):  # another part of the page has the button
-        st.button(label, key=f"fetch_{name}", type="primary", on_click=_pressed, args=(missing, then))
+        st.button(label, key=f"fetch_{name}", type="primary", on_click=_download, args=(missing, failed, then))
 
 
-def _failed(name: str) -> str:
-    return f"failed_{name}"
-
-
-def _pressed(missing: NotDownloaded, then: Callable[[], None] | None) -> None:
-    failed = _failed(missing.parameters["name"])
+def _download(missing: NotDownloaded, failed: str, then: Callable[[], None] | None) -> None:
     st.session_state.pop(failed, None)
     try:
         _fetch(missing)
-    except UserError as wrong:
-        st.session_state[failed] = on_page(wrong)
+    except UserError as error:
+        st.session_state[failed] = on_page(error)
         return
     if then is not None:
         then()
@@ -88,8 +84,8 @@ def _fetch(missing: NotDownloaded) -> None:
 T = TypeVar("T")
 
 
-def asked(make: Callable[[], T]) -> T:
-    """What ``make`` gives. The user has just named what it needs in a form, so what is missing is downloaded."""
+def with_download(make: Callable[[], T]) -> T:
+    """The result of ``make``. The user has just named what it needs in a form, so what is missing is downloaded."""
     try:
         return make()
     except NotDownloaded as missing:

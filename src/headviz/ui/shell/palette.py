@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -22,10 +23,10 @@ RUNS = 40  # the newest
 def search() -> None:
     """The button and its dialog."""
     view = state.view()
-    size = (0, 0)
+    rows, heads = 0, 0
     with suppress(UserError, ImportError):
         present = loaders.shape(view).present
-        size = present.num_layers, present.num_heads
+        rows, heads = present.num_layers, present.num_heads
 
     def chosen() -> None:
         sent = st.session_state.get("palette", {}).get("go")
@@ -33,51 +34,54 @@ def search() -> None:
             go(str(sent["to"]))
 
     targets = [{"name": name, "kind": kind, "go": to} for name, kind, to in listed(view)]
-    data = {"targets": targets, "rows": size[0], "heads": size[1]}
+    data = {"targets": targets, "rows": rows, "heads": heads}
     component("palette")(key="palette", data=data, width="content", on_go_change=chosen)
 
 
 def listed(view: View) -> list[tuple[str, str, str]]:
     """Every target that has a name: its name, its kind, and what ``go`` takes."""
-    out = [(page.title, "page", f"page:{name}") for name, page in PAGES.items()]
+    targets = [(page.title, "page", f"page:{name}") for name, page in PAGES.items()]
+
+    def add(kind: str, names: Iterable[str]) -> None:
+        targets.extend((name, kind, f"{kind}:{name}") for name in names)
+
     if view.on_demo:
-        out += [
-            (row["phenomenon"], "ability", f"ability:{row['phenomenon']}") for row in card_figures()["heads"]["sets"]
-        ]
+        add("ability", (row["phenomenon"] for row in card_figures()["heads"]["sets"]))
     with suppress(UserError, ImportError):
-        out += [(name, "score", f"score:{name}") for name in loaders.shape(view).scores]
-    out += [(name, "task", f"task:{name}") for name in TASKS]
+        add("score", loaders.shape(view).scores)
+    add("task", TASKS)
+    runs = recorded.views()
     with suppress(UserError, OSError):
-        out += [(one.record.title, "run", f"run:{one.record.id}") for one in reading.overview()[:RUNS]]
-    return [*out, *((one.record.title, "run", f"run:{one.record.id}") for one in recorded.views())]
+        runs = [*reading.overview()[:RUNS], *runs]
+    return [*targets, *((run.record.title, "run", f"run:{run.record.id}") for run in runs)]
 
 
 def go(to: str) -> None:
     """In a callback: change the view to this target. Its page opens with the next run."""
-    kind, _, what = to.partition(":")
-    page = {"page": what, "score": "scores", "task": "data", "run": "runs"}.get(kind, FIRST)
+    kind, _, name = to.partition(":")
+    page = {"page": name, "score": "scores", "task": "data", "run": "runs"}.get(kind, FIRST)
     changes: dict[str, dict[str, Any]] = {
-        "ability": {"ability": what, "grid": ""},
-        "score": {"score": what},
-        "task": {**dict.fromkeys(OF_DATA, ""), "task": what, "example": 0},
-        "run": {"run": what, "step": 0},
+        "ability": {"ability": name, "grid": ""},
+        "score": {"score": name},
+        "task": {**dict.fromkeys(OF_DATA, ""), "task": name, "example": 0},
+        "run": {"run": name, "step": 0},
     }
     if kind == "head":
-        _head(*what.split(":"))
+        _head(*name.split(":"))
     elif kind in changes:
         state.update(**changes[kind])
     if page in PAGES:
         kept.open_page(page)
 
 
-def _head(way: str, place: str) -> None:
-    """Look at a head, or switch it. The browser sends the place, which need not be one of this model."""
+def _head(action: str, place: str) -> None:
+    """Select a head, or switch it ``on`` or ``off``. The browser sends the place, which the model may not have."""
     try:
         present = loaders.shape(state.view()).present
         head = HeadId.parse(place)
         mask = state.mask(present)
         state.select(head)
-        if way != "show":
-            state.set_mask(mask.without([head]) if way == "off" else mask.with_([head]))
-    except MaskError as wrong:
-        state.notify(wrong)
+        if action != "show":
+            state.set_mask(mask.without([head]) if action == "off" else mask.with_([head]))
+    except MaskError as error:
+        state.notify(error)

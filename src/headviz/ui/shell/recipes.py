@@ -72,7 +72,7 @@ def model_filled(view: View, chosen: StandIn) -> tuple[tuple[str, ...], Options]
     if not drawn:
         return (), ()
     filled = call("headviz.standing_in", Code("clf"), *keywords.values())
-    data = (one for one in data_options(view) if one[0] not in TEXT_ONLY)
+    data = (option for option in data_options(view) if option[0] not in TEXT_ONLY)
     return (*drawn, f"clf = {filled}"), (*data, *options)
 
 

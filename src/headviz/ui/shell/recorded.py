@@ -46,7 +46,7 @@ def _all() -> tuple[Recorded, ...]:
     if not path.is_file():
         return ()
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    return tuple(Recorded(_view(r["run"]), r["command"], r["version"], r["date"]) for r in runs)
+    return tuple(Recorded(_view(run["run"]), run["command"], run["version"], run["date"]) for run in runs)
 
 
 def _view(packed: dict[str, Any]) -> RunView:
@@ -58,30 +58,24 @@ def _view(packed: dict[str, Any]) -> RunView:
         progress=WorkerReport(),
         log=(),
         outcome=packed["outcome"],
-        children=tuple(_view(c) for c in packed["children"]),
+        children=tuple(map(_view, packed["children"])),
     )
 
 
 def of(run_id: str) -> Recorded | None:
     """The recorded run of this id, or the one that it is part of."""
-    return next((r for r in _all() if run_id in _ids(r)), None)
-
-
-def _ids(result: Recorded) -> set[str]:
-    return {result.view.record.id, *(c.record.id for c in result.view.children)}
+    return next((run for run in _all() for view in (run.view, *run.view.children) if view.record.id == run_id), None)
 
 
 def view_of(run_id: str) -> RunView | None:
     """A recorded run as it is read everywhere; None for a run of the user's."""
-    run = of(run_id)
-    if run is None:
-        return None
-    return next(v for v in (run.view, *run.view.children) if v.record.id == run_id)
+    runs = (view for run in _all() for view in (run.view, *run.view.children))
+    return next((view for view in runs if view.record.id == run_id), None)
 
 
 def views() -> list[RunView]:
     """The recorded runs."""
-    return [r.view for r in _all()]
+    return [run.view for run in _all()]
 
 
 @dataclass(frozen=True)
@@ -117,6 +111,5 @@ def analysis(name: str, clf: Classifier, data: Dataset, on_demo: bool = False) -
     record = _analyses().get(name)
     if record is None or (record["digest"], record["data"]) != (clf.digest, data.digest):
         return None
-
     result = restored(result_type(ANALYSES[name]), record["result"], (clf.num_layers, clf.num_heads))
     return RecordedAnalysis(result, record["command"], record["version"], record["date"])

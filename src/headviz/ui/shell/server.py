@@ -35,8 +35,8 @@ LINE = (
 
 
 class Addressed:
-    """Puts the line at the end of each page's head, and leads from the address of a page that has moved to the one that
-    has taken over; all else goes through as it is."""
+    """Adds the line at the end of each page's head, and redirects from a page that has moved. All other requests pass
+    unchanged."""
 
     def __init__(self, app: ASGIApp, pages: Iterable[str]) -> None:
         self.app, self.pages = app, sorted(pages)
@@ -45,8 +45,8 @@ class Addressed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         page = scope["path"].split("/")[-1] if scope["type"] == "http" and scope["method"] == "GET" else None
         query = scope.get("query_string", b"")
-        if page is not None and (place := moved(page, query)) is not None:
-            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
+        if page is not None and (location := moved(page, query)) is not None:
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", location)]})
             await send({"type": "http.response.body", "body": b""})
             return
         if page not in self.pages:
@@ -63,32 +63,29 @@ class Addressed:
             if message.get("more_body"):
                 return
             body = b"".join(parts).replace(b"</head>", self.line + b"</head>", 1)
-            kept = [(k, v) for k, v in start["headers"] if k.lower() != b"content-length"]
-            start["headers"] = [*kept, (b"content-length", str(len(body)).encode())]
+            headers = [(k, v) for k, v in start["headers"] if k.lower() != b"content-length"]
+            start["headers"] = [*headers, (b"content-length", str(len(body)).encode())]
             await send(start)
             await send({"type": "http.response.body", "body": body})
 
-        plain = [(k, v) for k, v in scope["headers"] if k != b"accept-encoding"]  # a packed page has no head to find
-        await self.app({**scope, "headers": plain}, receive, send_addressed)
+        # the head of a compressed page could not be found
+        headers = [(k, v) for k, v in scope["headers"] if k != b"accept-encoding"]
+        await self.app({**scope, "headers": headers}, receive, send_addressed)
 
 
 def moved(page: str, query: bytes) -> bytes | None:
     """Where the page of this name is now, relative because the server may stand below a path; None if it is here."""
     fields = [field for field in query.decode("latin-1").split("&") if field]
-    for (old, parameter), (new, more) in MOVED.items():
+    for (old, parameter), (new, added) in MOVED.items():
         if page == old and (not parameter or parameter in fields):
-            return _place(new, [*(field for field in fields if field != parameter), *([more] if more else [])])
+            return _location(new, [*(field for field in fields if field != parameter), *filter(None, [added])])
     if page == "" and {field.partition("=")[0] for field in fields} & {*OF_SCORES}:
-        return _place("scores", fields)
-    return _place("", fields) if page == FIRST else None
+        return _location("scores", fields)
+    return _location("", fields) if page == FIRST else None
 
 
-def _place(page: str, fields: list[str]) -> bytes:
+def _location(page: str, fields: list[str]) -> bytes:
     return f"./{page}{'?' if fields else ''}{'&'.join(fields)}".encode("latin-1")
-
-
-def addressed(pages: Iterable[str]) -> Middleware:
-    return Middleware(Addressed, pages=tuple(pages))
 
 
 # ---- foreign hosts and pages that load from elsewhere
@@ -135,14 +132,14 @@ def begin() -> None:
     Streamlit would ask an outside address for this machine's public one when a page of another site opens a
     connection. Nothing of the hub is fetched but what the command line named, until a user asks for it.
     """
-    net_util.get_external_ip = _unknown
+    net_util.get_external_ip = lambda: None
     # the first run would take pages/ for all pages there are; app.py declares them, some of which are no file there
     PagesManager.uses_pages_directory = False
     AppSession.request_rerun = _request_rerun  # type: ignore[method-assign,assignment]
     # a file with a known secret would let a visitor forge who he is
     config.set_option("server.cookieSecret", os.environ.setdefault(_COOKIES, token_hex(32)))
-    named = start()
-    wait_for_press({named.get("model", ""), f"task {named.get('task', '')}"})
+    fields = start()
+    wait_for_press({fields.get("model", ""), f"task {fields.get('task', '')}"})
     address = get_url(config.get_option("browser.serverAddress"))
     print("headviz:", address, file=sys.stderr, flush=True)
     if not config.get_option("server.headless"):
@@ -165,10 +162,6 @@ def _open(address: str) -> None:
     """Open the browser once the server answers; after a minute without an answer it is left to the user."""
     if answers(f"{address}/", 60):
         open_browser(address)
-
-
-def _unknown() -> None:
-    return None
 
 
 class Guard:
@@ -202,8 +195,8 @@ def host_allowed(host: str, allowed: list[str]) -> bool:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return False
-    wanted = [a.strip().lower().rstrip(".") for a in allowed]
-    return any(a in ("*", name) or (a.startswith("*.") and name.endswith(a[1:])) for a in wanted if name)
+    patterns = [a.strip().lower().rstrip(".") for a in allowed]
+    return bool(name) and any(p in ("*", name) or (p.startswith("*.") and name.endswith(p[1:])) for p in patterns)
 
 
 async def _refuse(send: Send) -> None:
@@ -213,4 +206,6 @@ async def _refuse(send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-MIDDLEWARE = [Middleware(Guard)]
+def middleware(pages: Iterable[str]) -> list[Middleware]:
+    """What the app passes each request through; ``pages`` are the names of its pages."""
+    return [Middleware(Guard), Middleware(Addressed, pages=tuple(pages))]

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import streamlit as st
 from plotly.graph_objects import Figure
@@ -29,9 +29,6 @@ from . import state
 from .messages import on_page, plain
 from .view import link_path
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 REM, WIDTHS = 15, (28, 32, 40, 48, 64, 96)  # pixels of a rem, and the least widths of the style sheet
 
 PLOTLY = {
@@ -45,7 +42,7 @@ PLOTLY = {
 def tone(low: float | None, high: float | None) -> Literal["orange", "blue", "gray"]:
     """The colour of a change with this interval: orange for a clear loss, blue for a clear gain, else grey.
 
-    Streamlit's own choice goes by an ASCII minus, and would show a loss that is written well as a gain.
+    Streamlit's own choice looks for an ASCII minus, and would show a loss with a true minus sign as a gain.
     """
     return {"loss": "orange", "gain": "blue"}.get(verdict(low, high), "gray")  # type: ignore[return-value]
 
@@ -67,26 +64,22 @@ def figure(fig: Figure, key: str, caption: str, *, formula: str = "", source: st
     Below the width that its texts need it scrolls, and does not shrink.
     """
     report("figure", fig, caption)
-    drawn = fig
-    if state.view().present:
-        fig = enlarged(fig)
     with st.container(key=key, gap="xsmall"):
         least = (fig.layout.meta or {}).get("least", 0) / REM
         wide = next((width for width in WIDTHS if width >= least), WIDTHS[-1])
         with st.container(key=f"wide{wide}_{key}") if least else nullcontext():
-            st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
-            words(f"{caption} As numbers:", ("what", "values"), in_words(drawn))
-        note(caption, formula=formula, source=source, key=key, saves=_saved(drawn, key, caption))
+            shown = enlarged(fig) if state.view().present else fig
+            st.plotly_chart(shown, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
+            words(f"{caption} As numbers:", ("what", "values"), in_words(fig))
+        note(caption, formula=formula, source=source, key=key, saves=_saved(fig, key, caption))
 
 
 def _saved(fig: Figure, key: str, caption: str) -> dict[str, Any]:
     """What the browser needs to draw the figure for a file: its layouts, and the type that a presentation enlarges."""
-    drawn = [paper_layout(fig, columns) for columns in COLUMNS]
-    fonts = [t.textfont.to_plotly_json() if "textfont" in t else None for t in fig.data]
     return {
         "key": key,
-        "layouts": [json.loads(to_json_plotly(one)) for one in drawn],
-        "fonts": fonts,
+        "layouts": [json.loads(to_json_plotly(paper_layout(fig, columns))) for columns in COLUMNS],
+        "fonts": [t.textfont.to_plotly_json() if "textfont" in t else None for t in fig.data],
         **words_of_file(f"headviz-{key}", caption),
     }
 
@@ -95,15 +88,18 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
     """The grid of heads, as ``widgets.grid`` draws it; it is also part of the report."""
     look = look or Look()
     if not look.compact:
-        shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
-        shown |= {
+        options = {
+            "values": values,
+            "mask": present | (more.get("mask") or present),
+            "scale": look.scale,
             "rows": more.get("rows"),
             "blank": look.blank_zeros,
             "undecided": more.get("undecided"),
             "name": look.name,
+            "marks": tuple(more.get("marks", ())),
+            "mark_name": more.get("mark_name", "significant"),
         }
-        shown |= {"marks": tuple(more.get("marks", ())), "mark_name": more.get("mark_name", "significant")}
-        report("grid", shown, look.title or look.name)
+        report("grid", options, look.title or look.name)
     grid.head_grid(key, present, values, look=look, **more)
 
 
@@ -112,12 +108,12 @@ LARGER = 1.45  # type of a figure in a presentation, against the page's
 
 def enlarged(fig: Figure) -> Figure:
     """The figure with larger type, to be read from afar."""
-    big = Figure(fig)
-    size = (big.layout.font.size or 12) * LARGER
-    big.update_layout(font={"size": size}, height=None if big.layout.height is None else big.layout.height * 1.2)
-    big.update_annotations(font_size=size)
-    big.for_each_trace(lambda t: t.update(textfont={"size": size}) if "textfont" in t else None)
-    return big
+    large = Figure(fig)
+    size = (large.layout.font.size or 12) * LARGER
+    large.update_layout(font={"size": size}, height=None if large.layout.height is None else large.layout.height * 1.2)
+    large.update_annotations(font_size=size)
+    large.for_each_trace(lambda t: t.update(textfont={"size": size}) if "textfont" in t else None)
+    return large
 
 
 def note(
@@ -129,8 +125,8 @@ def note(
     key: str = "",
     saves: Mapping[str, Any] | None = None,
 ) -> None:
-    """The line below a figure or a grid. What few ask for is folded into *Details*: the formula, its source, and
-    ``more``: digests, errors of an integration, memory."""
+    """The line below a figure or a grid. *Details* folds the formula, its source, and ``more``: digests, errors of an
+    integration, memory."""
     line = f"note_{key}" if key else None  # its style keeps the buttons next to the text
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=line):
         st.caption(plain(caption), width="stretch")
@@ -146,44 +142,43 @@ def note(
                 component("tools")(key=f"{key}_save", data={"kind": "figure", **saves}, width="content")
 
 
-def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more: Any) -> Any:
+def table(table: Table, names: Sequence[str] = (), *, record: Any = None, **more: Any) -> Any:
     """A table with its files: CSV, a picture, LaTeX, and of ``record`` JSON. ``more`` goes to ``st.dataframe``.
 
     Numbers are written as their columns say, and sorted as numbers. ``names`` are those of the grid's rows. Zeros are
     blank in wide tables of numbers.
     """
-    made = made.filled()
-    made = replace(made, rows=[[_cell(value, names) for value in row] for row in made.rows])
-    report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
-    columns, titles, texts = made.shown(PAGE), made.titles(PAGE), made.texts(PAGE)
-    rows = [[row[i] for i, _ in columns] for row in made.rows]
+    table = table.filled()
+    table = replace(table, rows=[[_cell(value, names) for value in row] for row in table.rows])
+    report("table", (table.titles(REPORT), table.texts(REPORT)), table.caption)
+    shown, titles, texts = table.shown(PAGE), table.titles(PAGE), table.texts(PAGE)
+    columns = [column for _, column in shown]
+    rows = [[row[i] for i, _ in shown] for row in table.rows]
     from pandas import DataFrame
 
     frame = DataFrame(rows, columns=titles)
     numbers = set(frame.select_dtypes("float"))
-    written: dict[str, Callable[[Any], str]] = {
-        title: column.text for (_, column), title in zip(columns, titles, strict=True) if column.format
-    }
-    for (_, column), title in zip(columns, titles, strict=True):
-        if title in numbers and title not in written:
-            blank = len(numbers) >= WIDE and (frame[title] == 0).mean() >= MOSTLY
+    written: dict[str, Callable[[Any], str]] = {}
+    for column, title in zip(columns, titles, strict=True):
+        if column.format or title in numbers:
+            blank = not column.format and len(numbers) >= WIDE and (frame[title] == 0).mean() >= MOSTLY
             written[title] = _without_zero if blank else column.text
-    drawn = frame.style.format(written)
-    for k, ((_, column), title) in enumerate(zip(columns, titles, strict=True)):
+    styled = frame.style.format(written)
+    for k, (column, title) in enumerate(zip(columns, titles, strict=True)):
         if column.title != title:  # each cell ends with its interval
             for at, cells in enumerate(texts):
-                drawn.format({title: partial(_as_it_is, cells[k])}, subset=([at], [title]))
+                styled.format({title: partial(_as_it_is, cells[k])}, subset=([at], [title]))
     widths = _late_widths(titles, rows)
     config = {
         title: st.column_config.Column(help=plain(column.meaning) or None, width=widths.get(title))
-        for (_, column), title in zip(columns, titles, strict=True)
+        for column, title in zip(columns, titles, strict=True)
         if title in widths or column.meaning
     }
     more["column_config"] = config | more.get("column_config", {})
-    more.setdefault("height", made.height or ("content" if len(rows) <= 11 else 400))
-    words(made.caption, titles, texts)
-    event = st.dataframe(drawn, hide_index=True, key=made.key, placeholder="–", **more)
-    downloads(made, record)
+    more.setdefault("height", table.height or ("content" if len(rows) <= 11 else 400))
+    words(table.caption, titles, texts)
+    event = st.dataframe(styled, hide_index=True, key=table.key, placeholder="–", **more)
+    downloads(table, record)
     return event
 
 
@@ -194,9 +189,9 @@ def words(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) ->
     """A table for screen readers: on the screen it is a picture, whether as a figure or as a grid of cells."""
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[:SPOKEN])
-    more = f" The first {SPOKEN} of {len(rows)} rows; the CSV has all." if len(rows) > SPOKEN else ""
+    cut = f" The first {SPOKEN} of {len(rows)} rows; the CSV has all." if len(rows) > SPOKEN else ""
     st.html(
-        f'<div class="words"><table><caption>{escape(caption + more)}</caption><thead><tr>{head}</tr></thead>'
+        f'<div class="words"><table><caption>{escape(caption + cut)}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -208,7 +203,7 @@ def _as_it_is(text: str, value: Any) -> str:
 def _cell(value: Any, names: Sequence[str]) -> Any:
     if isinstance(value, HeadId):
         return head_name(value, names)
-    return " + ".join(_cell(one, names) for one in value) if isinstance(value, tuple) else value
+    return " + ".join(_cell(part, names) for part in value) if isinstance(value, tuple) else value
 
 
 def _late_widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, int]:
@@ -240,62 +235,63 @@ def chosen_row(event: Any, memory: str, *about: Any) -> int | None:
     if not rows:
         st.session_state.pop(memory, None)
         return None
-    now = (rows[0], *about)
-    if st.session_state.get(memory) == now:
+    choice = (rows[0], *about)
+    if st.session_state.get(memory) == choice:
         return None
-    st.session_state[memory] = now
+    st.session_state[memory] = choice
     return int(rows[0])
 
 
-def downloads(made: Table, record: Any = None) -> None:
+def downloads(table: Table, record: Any = None) -> None:
     """A table's caption and its downloads."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"note_{made.key}_files"):
-        if caption := " ".join(filter(None, (made.caption, made.hint))):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"note_{table.key}_files"):
+        if caption := " ".join(filter(None, (table.caption, table.hint))):
             st.caption(plain(caption), width="stretch")
         with st.container(horizontal=True, gap="small", width="content"):  # on a narrow page they wrap together
-            _files(made, record)
+            _files(table, record)
 
 
 TOP = 40  # rows of a table that fit a page of paper
 
 
-def _files(made: Table, record: Any) -> None:
+def _files(table: Table, record: Any) -> None:
     """The download buttons of a table."""
-    name = f"headviz-{made.key.replace('_', '-')}"
-    written = {"CSV": (lambda: to_csv(*made.for_files()), "csv", "text/csv")}
+    name = f"headviz-{table.key.replace('_', '-')}"
+    files = [("CSV", to_csv(*table.for_files()), "text/csv")]
     if record is not None:
-        written["JSON"] = (lambda: json.dumps(record), "json", "application/json")
-    for label, (text, ending, kind) in written.items():
+        files.append(("JSON", json.dumps(record), "application/json"))
+    for label, text, kind in files:
+        ending = label.lower()
         st.download_button(
             plain(f"↓ {label}"),
-            text(),
+            text,
             f"{name}.{ending}",
             kind,
-            key=f"{made.key}_{ending}",
+            key=f"{table.key}_{ending}",
             type="tertiary",
             on_click="ignore",
         )
-    component("tools")(key=f"{made.key}_paper", data={"kind": "table", **_on_paper(made, name)}, width="content")
+    component("tools")(key=f"{table.key}_paper", data={"kind": "table", **_on_paper(table, name)}, width="content")
 
 
-def _on_paper(made: Table, file: str) -> dict[str, Any]:
+def _on_paper(table: Table, file: str) -> dict[str, Any]:
     """What the browser needs to draw a table for a file, and its LaTeX."""
-    titles, rows = made.titles(REPORT), made.texts(REPORT)
+    titles, rows = table.titles(REPORT), table.texts(REPORT)
     cut = f" The first {TOP} of {len(rows)} rows." if len(rows) > TOP else ""
     return {
         "titles": titles,
         "rows": rows[:TOP],
         "right": [all(map(is_number, column)) for column in zip(*rows, strict=True)] or [False] * len(titles),
-        **words_of_file(file, f"{made.caption}{cut}".strip()),
-        "tex": to_latex(*made.for_paper(), made.caption, top=TOP, label=file),
+        **words_of_file(file, f"{table.caption}{cut}".strip()),
+        "tex": to_latex(*table.for_paper(), table.caption, top=TOP, label=file),
     }
 
 
 def finding(text: str) -> None:
     """The page's main sentence; it is also part of the report."""
-    shown = on_page(text)
-    report("finding", shown)
-    st.markdown(f"**{plain(shown)}**")
+    text = on_page(text)
+    report("finding", text)
+    st.markdown(f"**{plain(text)}**")
 
 
 # ---- the page's figures, tables and sentences in one file
@@ -307,10 +303,10 @@ def begin_report() -> None:
     _run.parts = []
 
 
-def report(kind: str, what: Any, more: str = "") -> None:
-    """Note a ``figure`` (or what makes it), ``table`` or ``grid`` with its caption, a ``finding``, or a ``recipe``
-    (Python and a command)."""
-    _parts().append((kind, what, more))
+def report(kind: str, content: Any, caption: str = "") -> None:
+    """Note a ``figure`` (or a function that draws it), ``table`` or ``grid`` with its caption, a ``finding``, or a
+    ``recipe`` (Python and a command)."""
+    _parts().append((kind, content, caption))
 
 
 def _parts() -> list[tuple[str, Any, str]]:
@@ -331,10 +327,10 @@ def report_button(page: str, title: str, context: str, mask: HeadMask | None) ->
     """The download button. The file is made at the click."""
     parts = list(_parts())
     if any(kind != "recipe" for kind, _, _ in parts):
-        shown = state.published()
+        published = state.published()
         st.download_button(
             "↓ Report",
-            lambda: report_html(title, context, parts, link_path(page, shown["view"]), mask),
+            lambda: report_html(title, context, parts, link_path(page, published["view"]), mask),
             f"headviz-{title.lower().replace(' ', '-')}.html",
             "text/html",
             key="view_report",
@@ -349,17 +345,16 @@ def report_html(
 ) -> str:
     """The page as one self-contained file."""
     page = Page(title, f"headviz {__version__} · {context}")
-    for kind, what, caption in _finding_first(parts):
-        if kind == "grid":
-            page.values(caption, **what)
-            continue
+    for kind, content, caption in _finding_first(parts):
         if kind == "finding":
-            page.heading(what)
+            page.heading(content)
+        elif kind == "grid":
+            page.values(caption, **content)
         elif kind == "figure":
-            page.figure(what() if callable(what) else what)
+            page.figure(content() if callable(content) else content)
         elif kind == "table":
-            page.table(*what)
-        if caption and kind != "recipe":
+            page.table(*content)
+        if caption and kind in ("figure", "table"):
             page.text(caption, soft=True)
     if mask is not None and mask.off:
         page.heading("Mask")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -50,13 +50,14 @@ class Session:
 
 def session() -> Session:
     if _KEY not in st.session_state:
-        _put(Session(view=from_address({})[0]))
+        st.session_state[_KEY] = Session(view=from_address({})[0])
     session: Session = st.session_state[_KEY]
     return session
 
 
-def _put(changed: Session) -> None:
-    st.session_state[_KEY] = changed
+def _change(**fields: Any) -> None:
+    """Set these fields of the session."""
+    st.session_state[_KEY] = replace(session(), **fields)
 
 
 def view() -> View:
@@ -69,12 +70,11 @@ def open_address(page: str) -> None:
     Streamlit empties the address when the page changes; then the session's view is kept. So an address that comes with
     another page is never an echo.
     """
-    now = session()
-    moved = page != now.page
-    _put(replace(now, page=page, shown=()))
-    read = tuple(sorted(st.query_params.to_dict().items()))
-    if read and (moved or not now.echoes(read)):
-        _take(read)
+    moved = page != session().page
+    _change(page=page, shown=())
+    address = tuple(sorted(st.query_params.to_dict().items()))
+    if address and (moved or not session().echoes(address)):
+        _take(address)
 
 
 def went_back(query: str) -> None:
@@ -82,37 +82,37 @@ def went_back(query: str) -> None:
     _take(tuple(sorted(parse_qsl(query.removeprefix("?"), keep_blank_values=True))))
 
 
-def _take(read: Address) -> None:
-    now = session()
-    values = dict(read)
+def _take(address: Address) -> None:
+    old, values = session(), dict(address)
     too_long = [name for name in values.pop(LONG, "").split(",") if name]  # for an address; they stay in the session
-    kept = {n: t for n in ("a", "b") if n in too_long and len(t := getattr(now.view, n)) > LONGEST_TEXT}
+    kept = {n: t for n in ("a", "b") if n in too_long and len(t := getattr(old.view, n)) > LONGEST_TEXT}
     if lost := [n for n in too_long if n not in kept]:
         values[LONG] = ",".join(lost)
     new_view, complaints = from_address(values)
     new_view = replace(new_view, **kept)
-    history = now.history.push(new_view.mask) if now.written else History(present=new_view.mask)
-    _put(replace(now, view=new_view, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)))
+    history = old.history.push(new_view.mask) if old.written else History(present=new_view.mask)
+    written = ((time.monotonic(), address),)
+    _change(view=new_view, history=history, notices=tuple(complaints), written=written)
 
 
 def publish() -> None:
     """Write the view to the address bar, if it changed."""
-    now = session()
-    wanted = to_address(now.view)
-    if now.page == PAGES[FIRST].title:
-        wanted = {name: text for name, text in wanted.items() if name not in OF_SCORES}
-    address = tuple(sorted(wanted.items()))
-    if st.query_params.to_dict() != wanted:
-        st.query_params.from_dict(wanted)
-    if not now.written or now.written[-1][1] != address:
-        _put(replace(now, written=(*now.written[-15:], (time.monotonic(), address))))
-    published()["view"] = now.view
+    current = session()
+    parameters = to_address(current.view)
+    if current.page == PAGES[FIRST].title:
+        parameters = {name: text for name, text in parameters.items() if name not in OF_SCORES}
+    address = tuple(sorted(parameters.items()))
+    if st.query_params.to_dict() != parameters:
+        st.query_params.from_dict(parameters)
+    if not current.written or current.written[-1][1] != address:
+        _change(written=(*current.written[-15:], (time.monotonic(), address)))
+    published()["view"] = current.view
 
 
 def published() -> dict[str, View]:
     """Holds the ``view`` of the address bar, for what runs later and outside of the session."""
-    kept: dict[str, View] = st.session_state.setdefault("published", {})
-    return kept
+    holder: dict[str, View] = st.session_state.setdefault("published", {})
+    return holder
 
 
 def update(**changes: Any) -> None:
@@ -120,27 +120,29 @@ def update(**changes: Any) -> None:
 
     Another model has its own names for its classes.
     """
-    now = session()
-    if changes.get("model", now.view.model) != now.view.model:
+    view, history = session().view, session().history
+    if changes.get("model", view.model) != view.model:
         changes.setdefault("classes", "")
     if "example" in changes:
         changes.setdefault("blank", False)
-    history = now.history.push(changes["mask"]) if "mask" in changes else now.history
-    _put(replace(now, view=replace(now.view, **changes), history=history))
+    if "mask" in changes:
+        history = history.push(changes["mask"])
+    _change(view=replace(view, **changes), history=history)
 
 
-def open_view(shown: View) -> None:
+def open_view(new_view: View) -> None:
     """Show another view, as a link to it would; its mask enters the history."""
-    now = session()
-    history = now.history.push(shown.mask)
-    _put(replace(now, view=shown, history=history))
+    _change(view=new_view, history=session().history.push(new_view.mask))
+
+
+def _set_history(history: History) -> None:
+    """Take over a history, and show its present mask."""
+    _change(history=history, view=replace(session().view, mask=history.present))
 
 
 def set_mask(mask: HeadMask, *, base: HeadMask | None = None) -> None:
     """Set the mask; ``base`` as in ``History.push``."""
-    now = session()
-    history = now.history.push(_text(mask), base=None if base is None else _text(base))
-    _put(replace(now, view=replace(now.view, mask=history.present), history=history))
+    _set_history(session().history.push(_text(mask), base=None if base is None else _text(base)))
 
 
 def _text(mask: HeadMask) -> str:
@@ -148,38 +150,32 @@ def _text(mask: HeadMask) -> str:
 
 
 def undo() -> None:
-    now = session()
-    history = now.history.undo()
-    _put(replace(now, history=history, view=replace(now.view, mask=history.present)))
+    _set_history(session().history.undo())
 
 
 def redo() -> None:
-    now = session()
-    history = now.history.redo()
-    _put(replace(now, history=history, view=replace(now.view, mask=history.present)))
+    _set_history(session().history.redo())
 
 
 def forget_mask() -> None:
     """All heads on, without history, because another model's masks do not fit."""
-    now = session()
-    _put(replace(now, history=History(), view=replace(now.view, mask="", head=""), saved=(), kept_of="", texts=()))
+    _change(history=History(), view=replace(session().view, mask="", head=""), saved=(), kept_of="", texts=())
 
 
 def save_mask(saved: dict[str, str]) -> None:
-    _put(replace(session(), saved=tuple(saved.items())))
+    _change(saved=tuple(saved.items()))
 
 
 def take_kept(digest: str, masks: Mapping[str, str], texts: tuple[tuple[str, str], ...]) -> None:
-    """What the workspace now has of the model."""
+    """Take over what the workspace has of the model."""
     saved = tuple(masks.items())
-    _put(replace(session(), saved=saved, kept_of=digest, kept_masks=saved, texts=texts, new_texts=()))
+    _change(saved=saved, kept_of=digest, kept_masks=saved, texts=texts, new_texts=())
 
 
 def keep_text(a: str, b: str) -> None:
-    """An own text that is finished, to be kept."""
-    now = session()
+    """Note an own text that is finished, to be kept."""
     if a.strip() or b.strip():
-        _put(replace(now, new_texts=((a, b), *now.new_texts)))
+        _change(new_texts=((a, b), *session().new_texts))
 
 
 def saved_masks(present: HeadMask) -> dict[str, tuple[HeadMask, str]]:
@@ -192,16 +188,16 @@ def saved_masks(present: HeadMask) -> dict[str, tuple[HeadMask, str]]:
 
 
 def notify(message: UserError | str) -> None:
-    now, text = session(), on_page(message)
-    if text not in now.notices:
-        _put(replace(now, notices=(*now.notices, text)))
+    notices, text = session().notices, on_page(message)
+    if text not in notices:
+        _change(notices=(*notices, text))
 
 
 def take_notices() -> tuple[str, ...]:
-    now = session()
-    if now.notices:
-        _put(replace(now, notices=(), shown=(*now.shown, *now.notices)))
-    return now.notices
+    current = session()
+    if current.notices:
+        _change(notices=(), shown=(*current.shown, *current.notices))
+    return current.notices
 
 
 def repeat_notices() -> None:
@@ -223,13 +219,12 @@ def mask(present: HeadMask) -> HeadMask:
         if "." not in text:
             return HeadMask.from_hex(text, present.num_layers, present.num_heads)
         listed = full.without(parse_heads(text))
-        now = session()
-        _put(replace(now, view=replace(now.view, mask=_text(listed)), history=History(present=_text(listed))))
-        return listed
-    except MaskError as wrong:
-        notify(f"{wrong} All heads are on now.")
+    except MaskError as error:
+        notify(f"{error} All heads are on now.")
         forget_mask()
         return full
+    _set_history(History(present=_text(listed)))
+    return listed
 
 
 def head(present: HeadMask) -> HeadId | None:
@@ -240,8 +235,8 @@ def head(present: HeadMask) -> HeadId | None:
     try:
         chosen = HeadId.parse(text)
         present.toggled([chosen])
-    except MaskError as wrong:
-        notify(wrong)
+    except MaskError as error:
+        notify(error)
         update(head="")
         return None
     return chosen
@@ -255,24 +250,13 @@ def select(chosen: HeadId) -> None:
 # ---- widgets bound to a field of the view
 
 
-def _bind(name: str) -> tuple[str, Callable[[], None]]:
-    key = f"w_{name}"
+def _bound(name: str, options: Sequence[Any] | None = None, label: str = "") -> dict[str, Any]:
+    """The ``key`` and ``on_change`` of a field's widget.
 
-    def take() -> None:
-        value = st.session_state[key]
-        if value is not None:
-            update(**{name: value})
-
-    return key, take
-
-
-def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> str:
-    """Set the widget to the view's value before it is drawn, so that undo and links change it too.
-
+    Its value is set to the view's before it is drawn, so that undo and links change it too.
     A value that is not an option becomes the first option; with a ``label``, a notice says so.
     """
-    key, _ = _bind(name)
-    value = getattr(view(), name)
+    key, value = f"w_{name}", getattr(view(), name)
     if options is not None and value not in options:
         if label and value not in ("", FIELDS[name]):
             instead = f"'{options[0]}'" if options[0] else "the usual one"
@@ -280,59 +264,69 @@ def _seed(name: str, options: Sequence[Any] | None = None, label: str = "") -> s
         value = options[0]
         update(**{name: value})
     st.session_state[key] = value
-    return key
+
+    def take() -> None:
+        value = st.session_state[key]
+        if value is not None:
+            update(**{name: value})
+
+    return {"key": key, "on_change": take}
 
 
 def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
     """A select box for one field. A value that is not an option becomes the first one, with a notice."""
-    key = _seed(name, options, label)
-    st.selectbox(label, options, key=key, on_change=_bind(name)[1], **more)
+    st.selectbox(label, options, **_bound(name, options, label), **more)
     return getattr(view(), name)
 
 
 def switch(name: str, label: str, options: Sequence[Any], *, notice: bool = False, **more: Any) -> Any:
     """A row of buttons for one field; with ``notice``, a notice names a value that is not an option."""
-    key = _seed(name, options, label if notice else "")
     write = more.pop("format_func", str)
     more["format_func"] = lambda option: plain(write(option))  # options are drawn as Markdown
-    st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
+    bound = _bound(name, options, label if notice else "")
+    st.segmented_control(label, options, required=True, **bound, **more)
     return getattr(view(), name)
 
 
 def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
     """Pills for a field that lists any number of options, with commas. ``options``: their names on screen."""
-    key, _ = _bind(name)
-    asked = getattr(view(), name).split(",")
-    known = [part for part in asked if part in options]
-    if lost := [part for part in asked if part and part not in options]:
+    key = f"w_{name}"
+    listed = [part for part in getattr(view(), name).split(",") if part]
+    chosen = [part for part in listed if part in options]
+    if lost := [part for part in listed if part not in options]:
         notify(f"{label}: '{', '.join(lost)[:40]}' does not exist here and is left out.")
-        update(**{name: ",".join(known)})
-    st.session_state[key] = known
-    more: dict[str, Any] = {"on_change": lambda: update(**{name: ",".join(st.session_state[key])}), "key": key}
-    st.pills(label, list(options), selection_mode="multi", format_func=lambda part: plain(options[part]), **more)
-    return known
+        update(**{name: ",".join(chosen)})
+    st.session_state[key] = chosen
+    st.pills(
+        label,
+        list(options),
+        selection_mode="multi",
+        format_func=lambda part: plain(options[part]),
+        key=key,
+        on_change=lambda: update(**{name: ",".join(st.session_state[key])}),
+    )
+    return chosen
 
 
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
     """Tabs; the open one is kept in the address. A closed tab (``.open``) need not be drawn."""
-    asked, seen = view().tab, f"{key}__seen"
-    by_link = st.query_params.get("tab") == asked  # else it is left over from the previous page
-    if asked and asked not in labels and by_link:
-        notify(f"This page has no tab '{asked[:40]}'; its tabs are {', '.join(labels)}.")
-    if asked != st.session_state.get(seen, ""):
-        st.session_state[key] = asked if asked in labels else labels[0]
-    made = st.tabs(labels, key=key, on_change="rerun")
-    shown = st.session_state[key]
-    now = "" if shown == labels[0] else shown
-    if now != asked:
-        update(tab=now)
-    st.session_state[seen] = now
-    return made
+    field, seen = view().tab, f"{key}__seen"
+    by_link = st.query_params.get("tab") == field  # else it is left over from the previous page
+    if field and field not in labels and by_link:
+        notify(f"This page has no tab '{field[:40]}'; its tabs are {', '.join(labels)}.")
+    if field != st.session_state.get(seen, ""):
+        st.session_state[key] = field if field in labels else labels[0]
+    containers = st.tabs(labels, key=key, on_change="rerun")
+    open_tab = st.session_state[key]
+    new_field = "" if open_tab == labels[0] else open_tab
+    if new_field != field:
+        update(tab=new_field)
+    st.session_state[seen] = new_field
+    return containers
 
 
 def tick(name: str, label: str, **more: Any) -> bool:
-    key = _seed(name)
-    st.toggle(label, key=key, on_change=_bind(name)[1], **more)
+    st.toggle(label, **_bound(name), **more)
     return bool(getattr(view(), name))
 
 
@@ -343,29 +337,25 @@ def number(name: str, label: str, high: int | None = None, **more: Any) -> int:
     value = min(max(getattr(view(), name), low), high)
     if value != getattr(view(), name):
         update(**{name: value})
-    key = _seed(name)
-    st.number_input(label, low, high, key=key, on_change=_bind(name)[1], **more)
+    st.number_input(label, low, high, **_bound(name), **more)
     return int(getattr(view(), name))
 
 
 def margin() -> float:
     """The loss that counts as none, in points; the same for every page."""
-    key = _seed("margin")
     st.number_input(
         "Margin, points",
         0.0,
         100.0,
-        key=key,
         step=0.5,
         format="%g",
-        on_change=_bind("margin")[1],
         width=150,
         help="A loss up to this counts as none. 'Can go' is shown only where a greater loss is excluded.",
+        **_bound("margin"),
     )
     return float(view().margin)
 
 
 def text(name: str, label: str, **more: Any) -> str:
-    key = _seed(name)
-    st.text_input(label, key=key, on_change=_bind(name)[1], **more)
+    st.text_input(label, **_bound(name), **more)
     return str(getattr(view(), name))

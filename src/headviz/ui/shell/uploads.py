@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from ...errors import TaskError, UserError
@@ -41,13 +42,13 @@ def upload_name(place: str, split: str = "dev") -> str:
     return (folder / _NAMES[split]).read_text(encoding="utf-8")
 
 
-def about(wrong: UserError) -> str:
+def about(error: UserError) -> str:
     """An error's text for the user who uploaded a table: without the server's folders, and with what to do."""
-    place = wrong.parameters.get("place")
-    if wrong.code == "no-split" and place is not None and place in uploads().values():
-        called = upload_name(place.name) or "The uploaded table"
-        return f"{called} {LACKS_TRAIN if wrong.parameters['split'] == 'train' else LACKS_OTHER}"
-    return str(wrong)
+    place = error.parameters.get("place")
+    if error.code == "no-split" and place is not None and place in uploads().values():
+        name = upload_name(place.name) or "The uploaded table"
+        return f"{name} {LACKS_TRAIN if error.parameters['split'] == 'train' else LACKS_OTHER}"
+    return str(error)
 
 
 LACKS_TRAIN = "has no table to train on, which runs and fine-tuning need. Upload both: Data & model, Upload."
@@ -67,18 +68,18 @@ def has_train(place: str) -> bool:
 
 @contextmanager
 def naming(cancel: Cancel | None = None) -> Iterator[None]:
-    """What is read in this block calls an uploaded file by its own name, and stops when ``cancel()`` is true."""
+    """In this block, messages call an uploaded file by its own name, and reading stops when ``cancel()`` is true."""
 
     def name_of(path: Path) -> str:
         folder = uploads().get(path.parent.name)
-        ours = folder is not None and folder.resolve() == path.parent.resolve()
-        return upload_name(path.parent.name, path.stem) if ours and path.stem in _NAMES else ""
+        is_upload = folder is not None and folder.resolve() == path.parent.resolve()
+        return upload_name(path.parent.name, path.stem) if is_upload and path.stem in _NAMES else ""
 
     try:
         with files_named_by(name_of, cancel):
             yield
-    except UserError as wrong:
-        raise wrong.reworded(about(wrong)) from wrong
+    except UserError as error:
+        raise error.reworded(about(error)) from error
 
 
 def readable_name(name: str) -> str:
@@ -103,17 +104,17 @@ IN_USE = 24 * 3600  # seconds in which nothing is removed to make room
 def _make_room(name: str, size: int) -> None:
     """Remove what was uploaded too long ago, then the oldest until ``size`` bytes fit; refuse where they do not."""
     now = time.time()
-    kept = {}  # when it came, and its size
+    others = []
     for other, folder in uploads().items():
         with suppress(OSError):  # another session removes it
             files = [p.stat() for p in folder.iterdir()]
-            kept[other] = max((f.st_mtime for f in files), default=0.0), sum(f.st_size for f in files)
-    kept.pop(name, None)
-    taken = sum(size for _, size in kept.values())
-    for other, (came, its) in sorted(kept.items(), key=lambda one: one[1][0]):
-        if now - came > OLDEST or (taken + size > LARGEST and now - came > IN_USE):
-            shutil.rmtree(uploads_folder() / other, ignore_errors=True)
-            taken -= its
+            if other != name:
+                others.append((max((f.st_mtime for f in files), default=0.0), sum(f.st_size for f in files), folder))
+    taken = sum(old_size for _, old_size, _ in others)
+    for uploaded, old_size, folder in sorted(others, key=itemgetter(0)):
+        if now - uploaded > OLDEST or (taken + size > LARGEST and now - uploaded > IN_USE):
+            shutil.rmtree(folder, ignore_errors=True)
+            taken -= old_size
     if taken + size > LARGEST:
         raise TaskError(f"Uploads may take {LARGEST / 2**30:.0f} GB together, and are full. Try again tomorrow.")
 

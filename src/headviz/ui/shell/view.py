@@ -50,9 +50,6 @@ OF_SCORES = ("side", "weights")  # fields by which an older link to / means Scor
 TABS: Mapping[str, Tab] = plugins.Entries("tabs", ())
 
 
-# -----------------------------------------------------------------------------------------------
-
-
 # ---- grades of scores: what the user has measured, else those recorded on the demo
 
 GradeSource = tuple[object, ...]  # a view's
@@ -80,17 +77,16 @@ def own_grades(source: GradeSource) -> Grades | None:
 def best_score(source: GradeSource, on_demo: bool) -> str | None:
     """The score to prune by here; None where nothing is graded, or nothing is shown to be better than chance."""
     grades = own_grades(source)
-    if grades is None:
-        measured = recorded() if on_demo else None
-        grades = None if measured is None else measured.grades
+    if grades is None and on_demo and (shipped := recorded()) is not None:
+        grades = shipped.grades
     return None if grades is None or grades.best in grades.not_better else grades.best
 
 
 def by_grade(source: GradeSource, names: Sequence[str]) -> list[str]:
     """The names in the order of the user's own grades; what these do not have comes last. Unchanged without any."""
     grades = own_grades(source)
-    order = {} if grades is None else {g.score: at for at, g in enumerate(grades)}
-    return sorted(names, key=lambda name: order.get(name, len(order)))
+    ranks = {} if grades is None else {g.score: rank for rank, g in enumerate(grades)}
+    return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
 
 
 # ---- the view
@@ -196,7 +192,7 @@ class View:
 
     def reading(self, split: str) -> dict[str, Any]:
         """The keywords with which ``headviz.load_task`` reads the data, where they are not its defaults."""
-        known = {
+        keywords = {
             "data": self.data,
             "limit": self.limit,
             "text_columns": self.columns,
@@ -208,7 +204,7 @@ class View:
             "job": self.job if self.task == "custom" else "",
             "seed": self.seed,
         }
-        return {"split": split, **{name: value for name, value in known.items() if value}}
+        return {"split": split, **{name: value for name, value in keywords.items() if value}}
 
     @property
     def source(self) -> tuple[object, ...]:
@@ -232,7 +228,7 @@ class View:
 
 
 OPTIONS = declared(View)
-FIELDS: dict[str, Any] = {name: one.default for name, one in OPTIONS.items()}
+FIELDS: dict[str, Any] = {name: option.default for name, option in OPTIONS.items()}
 OTHER_NAMES = {"off": "mask"}  # parameters that people write by hand -> the field they mean
 OTHER_VALUES = {("analysis", "harmful"): "ablation"}  # of links to what another value shows now
 TASKS_OF = {"demo-translation": "demo-translation"}  # the task of a model, where it is not the default
@@ -258,8 +254,8 @@ _TEXT = "example a b blank "
 _SCORE = "score beside samples weights base numbers "
 # The fields that a page depends on; a link to it leaves out the others. A page that is not listed keeps all.
 SHOWN_BY = {
-    page: frozenset((_SOURCE + more).split())
-    for page, more in {
+    page: frozenset((_SOURCE + fields).split())
+    for page, fields in {
         "workbench": _TEXT + "score numbers head grid ability ablation margin",
         "scores": _SCORE + "head side",
         "head": _TEXT + _SCORE + "head target word rule steps arrows special mass picture scale places writes",
@@ -276,24 +272,27 @@ SHOWN_BY = {
 def link_path(page: str, view: View, start: str = FIRST) -> str:
     """The path and query that show this page again; the page ``start`` has the bare address."""
     shown_by = SHOWN_BY.get(page, frozenset(FIELDS))
-    fields = shown_by | ({LONG} if "a" in shown_by else set())
-    shown = {k: v for k, v in to_address(view).items() if k in fields}
-    query = f"?{urlencode(shown)}" if shown else ""
+    names = shown_by | ({LONG} if "a" in shown_by else set())
+    address = {name: text for name, text in to_address(view).items() if name in names}
+    query = f"?{urlencode(address)}" if address else ""
     return ("/" if page == start else f"/{page}") + query
 
 
 def to_address(view: View) -> dict[str, str]:
     """The query parameters of a view. They name the model wherever the plain address opens another than the demo."""
     address = {}
-    named = ("model",) if start() else ()
+    always = ("model",) if start() else ()
+    too_long = [name for name in _TEXTS if len(getattr(view, name)) > LONGEST_TEXT]
     for name, default in defaults(view.model).items():
         value = getattr(view, name)
-        if (value == default and name not in named) or (name in ("a", "b") and len(value) > LONGEST_TEXT):
+        if (value == default and name not in always) or name in too_long:
             continue
-        shown = f"{value:g}" if isinstance(value, float) else str(value)
-        address[name] = ("1" if value else "0") if isinstance(value, bool) else shown
-    if behind := [name for name in _TEXTS if len(getattr(view, name)) > LONGEST_TEXT]:
-        address[LONG] = ",".join(behind)
+        if isinstance(value, bool):
+            address[name] = "1" if value else "0"
+        else:
+            address[name] = f"{value:g}" if isinstance(value, float) else str(value)
+    if too_long:
+        address[LONG] = ",".join(too_long)
     return address
 
 
@@ -303,10 +302,10 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
     A parameter that is missing has its default. Without a model the address is about what the server was started with.
     """
     if "model" not in address:
-        own = start()
+        of_start = start()
         if "task" in address:  # the data that the server was started with are another task's
-            own.pop("data", None)
-        address = {**own, **address}
+            of_start.pop("data", None)
+        address = {**of_start, **address}
     usual = defaults(address.get("model", ""))
     values: dict[str, Any] = {"task": usual["task"], "example": usual["example"]}
     complaints = []

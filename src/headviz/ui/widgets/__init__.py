@@ -23,16 +23,17 @@ def component(name: str) -> Any:
     Its data go in a tuple, which Streamlit sends as it is; in a dict it looks for tables and imports pandas for that.
     Bytes go as they are.
     """
-    files = ("shared.js", *(["export.js"] if name in PICTURES else []))
-    code, style = "\n".join(map(_short, files)), _short(f"{name}.css")
+    code, style = _minified("shared.js"), _minified(f"{name}.css")
+    if name in PICTURES:
+        code += "\n" + _minified("export.js")
     if name in WITH_GRID:
-        code += "\n" + _short("grid.js").replace("export default function", "const drawGrid = function")
-        style += "\n" + _short("grid.css")
-    code += "\n" + _short(f"{name}.js").replace("export default function", "const drawWidget = function")
+        code += "\n" + _minified("grid.js").replace("export default function", "const drawGrid = function")
+        style += "\n" + _minified("grid.css")
+    code += "\n" + _minified(f"{name}.js").replace("export default function", "const drawWidget = function")
     code += "\nconst unpacked = (data) => (Array.isArray(data) ? data[0] : data);"
     code += "\nexport default (given) => drawWidget({ ...given, data: unpacked(given.data) });"
     mount = st.components.v2.component(f"headviz_{name}", css=style, js=code)
-    return lambda data, **more: mount(data=data if isinstance(data, bytes) else (data,), **more)
+    return lambda data, **options: mount(data=data if isinstance(data, bytes) else (data,), **options)
 
 
 def words_of_file(file: str, caption: str) -> dict[str, str]:
@@ -51,7 +52,7 @@ def last_edit(key: str) -> int:
 
 
 def next_edit(key: str) -> dict[str, Any] | None:
-    """What the component has sent, or None if the session has taken it already."""
+    """The edit that the component has sent, or None if the session has taken it already."""
     sent: dict[str, Any] | None = st.session_state[key].get("edit")
     if not sent or int(sent["seq"]) <= last_edit(key):
         return None
@@ -59,7 +60,7 @@ def next_edit(key: str) -> dict[str, Any] | None:
     return sent
 
 
-def _short(file: str) -> str:
+def _minified(file: str) -> str:
     """The file without its comment lines and indents, because each message to the browser carries it."""
     lines = (line.strip() for line in (_HERE / file).read_text(encoding="utf-8").splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))

@@ -65,7 +65,7 @@ def head_grid(
     """
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]
-    scale = look.scale or (scale_for([v for v in flat if v is not None]) if flat else None)
+    scale = look.scale or (scale_for(values) if flat else None)
 
     def edited() -> None:
         if on_edit and (sent := next_edit(key)):
@@ -76,7 +76,9 @@ def head_grid(
         if sent and on_select:
             on_select(HeadId(*divmod(int(sent["head"]), present.num_heads)))
 
-    off = () if mask is None else mask.off
+    def places(heads: Iterable[HeadId]) -> list[int]:
+        return [_place(head, present.num_heads) for head in heads]
+
     component("grid")(
         key=key,
         data={
@@ -85,10 +87,10 @@ def head_grid(
             "heads": present.num_heads,
             "values": flat,
             "scale": None if scale is None else _plain(scale),
-            "off": [_place(h, present) for h in off],
-            "removed": [_place(h, present) for h in present.off],
-            "selected": None if selected is None else _place(selected, present),
-            "marks": [_place(h, present) for h in marks],
+            "off": [] if mask is None else places(mask.off),
+            "removed": places(present.off),
+            "selected": None if selected is None else _place(selected, present.num_heads),
+            "marks": places(marks),
             "mark_name": mark_name,
             "grey": [] if undecided is None else np.flatnonzero(undecided).tolist(),
             "group": group,
@@ -121,8 +123,8 @@ def decimals(scale: Scale | None, flat: Sequence[float | None] | None) -> int:
     return 2 if end == 0 else min(3, max(0, 1 - math.floor(math.log10(end))))
 
 
-def _place(head: HeadId, grid: HeadMask) -> int:
-    return head.layer * grid.num_heads + head.head
+def _place(head: HeadId, num_heads: int) -> int:
+    return head.layer * num_heads + head.head
 
 
 def _number(value: Any) -> float | None:
@@ -148,11 +150,11 @@ def rank_list(
     """The measured heads of ``scores``, the highest first. ``on_select`` runs before the page is drawn; ``interval``
     writes a head's interval for a screen reader. Grids of the same ``group`` show the same chosen head."""
     heads = scores.values.shape[1]
-    place = {h: h.layer * heads + h.head for h in names}
     order = scores.ranked()
     decimals = _decimals(max((abs(float(scores.values[h])) for h in order), default=1.0))
-    rows = [_row(scores, h, names[h], place[h], decimals, interval(scores, h)) for h in order]
+    rows = [_row(scores, h, names[h], decimals, interval(scores, h)) for h in order]
     ends = [x for r in rows for x in (r["value"], r["low"], r["high"]) if x is not None]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
 
     def chosen() -> None:
         sent = st.session_state[key].get("select")
@@ -165,11 +167,11 @@ def rank_list(
             "rows": rows,
             "names": ["rank", "head", "value", "95 % interval" if any(r["low"] is not None for r in rows) else ""],
             "label": f"Heads by {scores.score}, the highest first",
-            "lo": (low := min(ends, default=0.0)),
-            "hi": (high := max(ends, default=1.0)),
+            "lo": low,
+            "hi": high,
             "ends": [f"{low:.2g}".replace("-", "−"), f"{high:.2g}".replace("-", "−")],
-            "off": [place[h] for h in mask.off if h in place],
-            "selected": None if selected is None else place.get(selected),
+            "off": [_place(h, heads) for h in mask.off if h in names],
+            "selected": _place(selected, heads) if selected in names else None,
             "group": group,
         },
         on_select_change=chosen,
@@ -181,16 +183,16 @@ def _decimals(largest: float) -> int:
     return min(9, max(0, 3 - math.floor(math.log10(largest)))) if largest > 0 else 2
 
 
-def _row(scores: HeadScores, head: HeadId, name: str, place: int, decimals: int, interval: str) -> dict[str, Any]:
+def _row(scores: HeadScores, head: HeadId, name: str, decimals: int, interval: str) -> dict[str, Any]:
     value, low, high = (float(t[head]) for t in (scores.values, scores.interval_low, scores.interval_high))
-    known = low == low and high == high
+    bounded = low == low and high == high
     text = f"{value:+.{decimals}f}".replace("-", "−")
     return {
-        "head": place,
+        "head": _place(head, scores.values.shape[1]),
         "name": name,
         "value": value,
         "text": text,
-        "low": low if known else None,
-        "high": high if known else None,
-        "spoken": f"{name}: {text} {interval}" if known else f"{name}: {text}",
+        "low": low if bounded else None,
+        "high": high if bounded else None,
+        "spoken": f"{name}: {text} {interval}" if bounded else f"{name}: {text}",
     }

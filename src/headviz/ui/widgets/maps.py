@@ -56,18 +56,25 @@ def linked_maps(
         if sent and sent["scale"] in SCALES and sent["order"] in ORDERS:
             on_look(sent["scale"], sent["order"])
 
-    data = {"label": label, "queries": list(queries), "keys": list(keys), "scale": scale, "order": order}
-    marks = {"apart": [[int(x) for x in side] for side in edges]}
-    component("maps")(key=key, data=message({**data, **marks}, panels), on_look_change=looked)
+    about = {
+        "label": label,
+        "queries": list(queries),
+        "keys": list(keys),
+        "scale": scale,
+        "order": order,
+        "apart": [[int(x) for x in side] for side in edges],
+    }
+    component("maps")(key=key, data=message(about, panels), on_look_change=looked)
 
 
 def message(about: dict[str, Any], panels: Sequence[Panel]) -> bytes:
     """The length of a JSON text, the text, and the maps one after the other."""
-    packed = [pack(p.values) for p in panels]
-    shown = []
-    for p, (top, levels, body) in zip(panels, packed, strict=True):
+    maps, bodies = [], []
+    for p in panels:
+        top, levels, body = pack(p.values)
+        bodies.append(body)
         colours = scale_for([1.0], signed=p.signed)
-        shown.append(
+        maps.append(
             {
                 "name": p.name,
                 "signed": p.signed,
@@ -80,18 +87,18 @@ def message(about: dict[str, Any], panels: Sequence[Panel]) -> bytes:
                 "dark": colours.dark,
             }
         )
-    text = zlib.compress(json.dumps({**about, "maps": shown}).encode())
-    return len(text).to_bytes(4, "little") + text + b"".join(body for _, _, body in packed)
+    text = zlib.compress(json.dumps({**about, "maps": maps}).encode())
+    return len(text).to_bytes(4, "little") + text + b"".join(bodies)
 
 
 def pack(values: np.ndarray) -> tuple[float, int, bytes]:
     """The largest size, the number of steps up to it, and the compressed steps, low bytes before high bytes.
 
-    A step is taken on the square root, so that small values keep their digits. What is not a number becomes zero.
+    A step is taken on the square root, so that small values keep their digits. NaN becomes zero.
     """
-    known = np.nan_to_num(np.asarray(values, dtype=np.float64))
-    top = float(np.abs(known).max(initial=0.0)) or 1.0
-    root = np.sign(known) * np.sqrt(np.abs(known) / top)
+    values = np.nan_to_num(np.asarray(values, dtype=np.float64))
+    top = float(np.abs(values).max(initial=0.0)) or 1.0
+    root = np.sign(values) * np.sqrt(np.abs(values) / top)
     for levels in LEVELS:
         steps = np.rint(root * levels).astype("<i2" if levels > 127 else "i1")
         body = zlib.compress(steps.reshape(-1, 1).view(np.uint8).T.tobytes(), 6)
