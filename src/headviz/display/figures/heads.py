@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ...evaluation.verdict import undecided
 from ..numbers import interval
-from .style import FAINT, NEUTRAL, ROW, colour_bar, either_scale, frame, note, safe, scale_for, whisker
+from .style import FAINT, NEUTRAL, ROW, colours, frame, note, safe, whisker
 
 
 def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
@@ -22,16 +22,12 @@ def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
     rows = points.reshape(layers * heads, -1).T
     measured = np.isfinite(rows).any(axis=1)
     rows, relations = rows[measured], list(compress(relations, measured))
-    scale = scale_for(rows, signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=rows,
             y=relations,
             customdata=[[f"L{i}·H{j}" for i in range(layers) for j in range(heads)]] * len(rows),
-            zmin=scale.lo,
-            zmax=scale.hi,
-            colorscale=either_scale(True),
-            colorbar=colour_bar("points above chance"),
+            **colours(rows, "points above chance", signed=True),
             hovertemplate="%{customdata}, %{y}: %{z:+.1f} points<extra></extra>",
         )
     )
@@ -69,26 +65,22 @@ def marked_map(
         ]
         for row in zip(values, low, high, strict=True)
     ]
-    scale = scale_for(values, signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=np.where(undecided(low, high) & np.isfinite(values), 0.0, values),
             x=columns,
             y=rows,
             customdata=labels,
-            zmin=scale.lo,
-            zmax=scale.hi,
-            colorscale=either_scale(True),
+            **colours(values, "cost, points", signed=True),
             reversescale=True,  # a cost is a loss, and so orange
             xgap=1.5,
             ygap=1.5,
-            colorbar=colour_bar("cost, points"),
             hovertemplate="%{y}<br>without %{x}: cost %{customdata}<extra></extra>",
         )
     )
     if marked.any():
         down, across = np.nonzero(marked)
-        strong = np.abs(values[down, across]) > 0.4 * scale.hi  # where grey would not be seen
+        strong = np.abs(values[down, across]) > 0.4 * fig.data[0].zmax  # where grey would not be seen
         fig.add_scatter(
             x=[columns[j] for j in across],
             y=[rows[i] for i in down],
@@ -116,17 +108,13 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
             ["" if a != a else f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)]
             for row in zip(low, high, strict=True)
         ]
-    scale = scale_for(values)
     fig = go.Figure(
         go.Heatmap(
             z=values,
             customdata=ends,
-            zmin=scale.lo,
-            zmax=scale.hi,
-            colorscale=either_scale(scale.diverging),
+            **colours(values, name),
             xgap=1.5,
             ygap=1.5,
-            colorbar=colour_bar(name),
             hovertemplate=f"L%{{y}}·H%{{x}}<br>{safe(name)} %{{z:.4g}}{'%{customdata}' if ends else ''}<extra></extra>",
         )
     )
@@ -137,16 +125,12 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
 
 def pair_map(values: np.ndarray, names: Sequence[str], name: str) -> go.Figure:
     """A value for every pair of heads [H, H], on one scale around zero; orange is below zero."""
-    scale = scale_for(values, signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=np.round(values, 5),
             x=list(names),
             y=list(names),
-            zmin=scale.lo,
-            zmax=scale.hi,
-            colorscale=either_scale(True),
-            colorbar=colour_bar(name),
+            **colours(values, name, signed=True),
             hovertemplate=f"%{{y}} and %{{x}}<br>{safe(name)} %{{z:+.4f}}<extra></extra>",
         )
     )

@@ -320,6 +320,17 @@ def colour_bar(name: str, **options: Any) -> dict[str, Any]:
     return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": title, **options}
 
 
+def colours(values: ArrayLike, name: str, *, signed: bool | None = None) -> dict[str, Any]:
+    """Scale and colour bar of a map of these values; ``signed`` as in ``scale_for``."""
+    scale = scale_for(values, signed=signed)
+    return {
+        "zmin": scale.lo,
+        "zmax": scale.hi,
+        "colorscale": either_scale(scale.diverging),
+        "colorbar": colour_bar(name),
+    }
+
+
 CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
 
 

@@ -145,7 +145,7 @@ class Turn:
     lane: Hashable = ""  # the model
     rank: int = 0  # 1 = in the background, 2 = nobody asked for it yet
     shows: bool = False  # a part of its result is there
-    asked: tuple[int, int] = (0, 0)  # the page run that asked last, negative, and the place on the page
+    requested: tuple[int, int] = (0, 0)  # by which page run last, negative, and at which place of the page
     waits_for: str = ""  # the label of the computation that goes first
     heard: float = field(default_factory=time.monotonic)
     first_until: float = 0.0  # the end of its slice
@@ -155,7 +155,7 @@ class Turn:
     @property
     def urgency(self) -> tuple[int, ...]:
         in_slice = time.monotonic() < self.first_until
-        return (self.rank > 1, self.shows, not in_slice, self.rank, *self.asked)
+        return (self.rank > 1, self.shows, not in_slice, self.rank, *self.requested)
 
     def begin(self) -> None:
         with _moved:
@@ -224,7 +224,7 @@ class Job(Generic[T]):
     wanted_by: set[str] = field(default_factory=set)
     pages: dict[str, str] = field(default_factory=dict)  # session -> the page that asked
     turn: Turn = field(default_factory=Turn)
-    left: bool = False  # ended because nobody looked; it starts again for whoever asks
+    abandoned: bool = False  # ended because nobody looked; the next request starts it again
     stopped_by: set[str] = field(default_factory=set)  # sessions that pressed Stop; redrawing does not undo that
 
     @property

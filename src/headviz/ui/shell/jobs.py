@@ -86,13 +86,13 @@ def _asks(job: Job[Any], who: str, rank: int) -> None:
     if title:
         _drawn.keys.append(job.key)
         job.pages[who] = title
-        job.turn.asked = (-_drawn.number, len(_drawn.keys))
+        job.turn.requested = (-_drawn.number, len(_drawn.keys))
 
 
 def _leave(job: Job[Any], who: str) -> None:
     job.wanted_by.discard(who)
     job.pages.pop(who, None)
-    job.left = job.left or not job.wanted_by
+    job.abandoned = job.abandoned or not job.wanted_by
 
 
 def _watch_tabs() -> None:
@@ -146,7 +146,7 @@ def start(key: Hashable, work: Work[T], label: str = "", rank: int = 0, *, again
                 _asks(job, who, rank)
             _jobs.move_to_end(key)
             return job
-        if job is not None and not again and (job.error or not job.left):
+        if job is not None and not again and (job.error or not job.abandoned):
             return job
         job = Job(key, turn=Turn(label, lane))
         job.wanted_by.add(who)
@@ -221,7 +221,7 @@ def stop(key: Hashable) -> None:
         if job is not None:
             job.stopped_by.add(_who())
             job.wanted_by -= {_who(), KEPT}
-            job.left = False
+            job.abandoned = False
 
 
 def keep(key: Hashable) -> None:
@@ -291,7 +291,7 @@ def _progress(key: Hashable, label: str) -> None:
     if job.error:
         refused(job.error, then=partial(forget, key))
         _once_more("Try again", key, tag)
-    elif job.stopped and job.left:
+    elif job.stopped and job.abandoned:
         st.rerun()  # it ended while nobody looked; the page starts it again
     elif job.stopped or (job.running and _who() in job.stopped_by and job.wanted_by):
         st.info(plain(f"{label}: stopped."), icon=":material/stop_circle:")

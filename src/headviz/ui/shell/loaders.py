@@ -168,14 +168,7 @@ def loaded(view: View) -> TransformerModel | None:
 
 def _loading(view: View) -> Keywords:
     """What ``headviz.load`` is called with, as a key."""
-    options = {
-        "revision": view.revision,
-        "device": view.device,
-        "dtype": view.dtype,
-        "class_names": view.class_names,
-        "job": view.job,
-    }
-    return (("name", model_name(view.model)), *((name, value) for name, value in options.items() if value))
+    return (("name", model_name(view.model)), *view.loading.items())
 
 
 def _model(loading: Keywords) -> TransformerModel:

@@ -15,26 +15,11 @@ TEXT_ONLY = ("limit", "limit-seed")  # of the reported data, not of the training
 
 
 def load(view: View) -> str:
-    device = "" if view.device == "auto" else view.device
-    options = {
-        "revision": view.revision,
-        "device": device,
-        "dtype": view.dtype,
-        "job": view.job,
-        "class_names": view.class_names,
-    }
-    return f"clf = {call('headviz.load', view.model, **{k: v for k, v in options.items() if v})}"
+    return f"clf = {call('headviz.load', view.model, **view.loading)}"
 
 
 def model_options(view: View) -> Options:
-    device = "" if view.device == "auto" else view.device
-    return (
-        ("model", view.model),
-        ("revision", view.revision),
-        ("dtype", view.dtype),
-        ("device", device),
-        ("job", view.job),
-    )
+    return (("model", view.model), *((name, view.loading.get(name)) for name in ("revision", "dtype", "device", "job")))
 
 
 def task(view: View, split: str = "dev", name: str = "data") -> str:

@@ -190,6 +190,18 @@ class View:
         """The score that heads are ordered by: the chosen one, else cost."""
         return self.chosen_order or COST
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        """The keywords with which ``headviz.load`` loads the model, where they are not its defaults."""
+        keywords = {
+            "revision": self.revision,
+            "device": "" if self.device == "auto" else self.device,
+            "dtype": self.dtype,
+            "job": self.job,
+            "class_names": self.class_names,
+        }
+        return {name: value for name, value in keywords.items() if value}
+
     def reading(self, split: str) -> dict[str, Any]:
         """The keywords with which ``headviz.load_task`` reads the data, where they are not its defaults."""
         keywords = {
