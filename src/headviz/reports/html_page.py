@@ -149,11 +149,11 @@ svg .on { fill: var(--on); } svg .off { fill: var(--off); }
 class Page:
     """A self-contained HTML page, built from top to bottom."""
 
-    def __init__(self, title: str, under: str = "") -> None:
+    def __init__(self, title: str, subtitle: str = "") -> None:
         self.title = title
         self._parts = [f"<h1>{escape(title)}</h1>"]
-        if under:
-            self.text(under, soft=True)
+        if subtitle:
+            self.text(subtitle, soft=True)
         self._figures = 0
 
     def heading(self, text: str) -> None:

@@ -108,9 +108,9 @@ def scale_of_losses(values: ArrayLike) -> Scale:
     return replace(scale_for(values, signed=True), loss=True)
 
 
-def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
-    """The ``#rrggbb`` of a finite value; values beyond the ends take the end's colour."""
-    stops = scale.dark if dark else scale.light
+def colour(scale: Scale, value: float) -> str:
+    """The ``#rrggbb`` of a finite value on a light page; values beyond the ends take the end's colour."""
+    stops = scale.light
     place = (value - scale.lo) / (scale.hi - scale.lo) * (len(stops) - 1)
     place = min(max(place, 0.0), len(stops) - 1.0)
     below = min(int(place), len(stops) - 2)

@@ -39,6 +39,11 @@ class Recorded:
     def sentence(self) -> str:
         return f"Recorded on {self.date} with headviz {self.version} as an example."
 
+    @property
+    def views(self) -> tuple[RunView, ...]:
+        """The run and those that are part of it."""
+        return (self.view, *self.view.children)
+
 
 @cache
 def _all() -> tuple[Recorded, ...]:
@@ -64,13 +69,12 @@ def _view(packed: dict[str, Any]) -> RunView:
 
 def of(run_id: str) -> Recorded | None:
     """The recorded run of this id, or the one that it is part of."""
-    return next((run for run in _all() for view in (run.view, *run.view.children) if view.record.id == run_id), None)
+    return next((run for run in _all() if any(view.record.id == run_id for view in run.views)), None)
 
 
 def view_of(run_id: str) -> RunView | None:
     """A recorded run as it is read everywhere; None for a run of the user's."""
-    runs = (view for run in _all() for view in (run.view, *run.view.children))
-    return next((view for view in runs if view.record.id == run_id), None)
+    return next((view for run in _all() for view in run.views if view.record.id == run_id), None)
 
 
 def views() -> list[RunView]:
