@@ -14,7 +14,7 @@ import headviz
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.plain import class_order
 from headviz.extras.tickets.transfer import subject_of, transfer_cells
-from headviz.extras.tickets.transfer_matrix import FULL, Cell, finding, matrix, wanted
+from headviz.extras.tickets.transfer_matrix import FULL, Cell, finding, matrix, planned_cells
 from headviz.extras.tickets.transfer_spec import TransferSpec, cells_of, line_of
 from headviz.extras.tickets.winning import wins
 from headviz.heads import HeadMask
@@ -31,7 +31,7 @@ def test_transfer_without_retraining(tmp_path):
     masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
     cells = list(transfer_cells(masks, {"A": a, "B": b}, random=2))
     assert len(cells) == 2 * (1 + 2 + 2 * 2)  # on each: every head on, both masks, two random ones of each size
-    assert [c.key for c in cells] == [w.key for w in wanted(masks, ("A", "B"), HeadMask.full(3, 4), random=2)]
+    assert [c.key for c in cells] == [w.key for w in planned_cells(masks, ("A", "B"), HeadMask.full(3, 4), random=2)]
     m = matrix(cells)
     for i, source in enumerate(("A", "B")):
         for j, target in enumerate((a, b)):

@@ -11,7 +11,6 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..answers.metrics import continued
 from ..display.figures.style import FAINT, NEUTRAL, frame, tone, whisker
 from ..display.recipes import Code, call
 from ..display.sentences import NAMED, points_changed
@@ -25,7 +24,7 @@ from ..reference import find
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from .analysis import in_points
-from .common import Subject, empty_grid, first_draw, predict_all, require_evaluator, subject, sweep
+from .common import Subject, empty_grid, first_draw, first_remark, predict_all, require_evaluator, subject, sweep
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -205,13 +204,7 @@ def finding(result: AllButOne) -> str:
 
 def one_class_remark(result: AllButOne) -> str:
     """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
-    remarked = [r for r in result.rows if r.remark]
-    more = (
-        f" The like holds for {len(remarked) - 1} more layer{'s' if len(remarked) > 2 else ''}."
-        if len(remarked) > 1
-        else ""
-    )
-    return f"With one head in {_layer(result, remarked[0])}, {continued(remarked[0].remark)}{more} " if remarked else ""
+    return first_remark([(f"With one head in {_layer(result, r)}, ", r.remark) for r in result.rows], "layer")
 
 
 def _layer(result: AllButOne, row: BestHead) -> str:

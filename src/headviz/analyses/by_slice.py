@@ -251,24 +251,20 @@ def figure(result: BySlice) -> Figure:
 
 
 def finding(result: BySlice) -> str:
-    scale, hit = result.subject.scale, [k for k in result.slices if k.significant]
-    flat = [k for k in result.slices if k.remark]
-    first = f"{result.remark} " if result.remark else ""
-    if flat and not first:
-        more = f" The like holds for {len(flat) - 1} more." if len(flat) > 1 else ""
-        first = f"On {flat[0].name}, {continued(flat[0].remark)}{more} "
-    if not hit:
+    scale, losing = result.subject.scale, [k for k in result.slices if k.significant]
+    remark = f"{result.remark} " if result.remark else first_remark([(f"On {k.name}, ", k.remark) for k in result.slices])
+    if not losing:
         sizes = sorted({k.n for k in result.slices})
-        some = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
+        count = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         return (
-            f"{first}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
-            f"{some} examples of a kind, smaller costs cannot be distinguished from chance."
+            f"{remark}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
+            f"{count} examples of a kind, smaller costs cannot be distinguished from chance."
         )
     sentence = (
-        f"{first}{len(hit)} of {len(result.slices)} kinds of examples "
-        f"lose{'s' if len(hit) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
+        f"{remark}{len(losing)} of {len(result.slices)} kinds of examples "
+        f"lose{'s' if len(losing) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
     )
-    most = max((k for k in hit if k.head and k.q_value < SIGNIFICANT), key=lambda k: k.cost, default=None)
+    most = max((k for k in losing if k.head and k.q_value < SIGNIFICANT), key=lambda k: k.cost, default=None)
     if most is None or most.head is None:
         return f"{sentence}."
     name = head_name(most.head, result.subject.rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import plugins
 from ..answers.comparison import Answers, Delta
-from ..answers.metrics import metric_title
+from ..answers.metrics import continued, metric_title
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
 from ..progress import Cancel, Progress, after, require_functions, tracked
 from ..results import Result
@@ -183,6 +183,20 @@ def constant_of(evaluator: MaskEvaluator, metric: str) -> float | None:
     """What the best constant answer reaches on the evaluator's data; None where it has no value."""
     data = evaluator.data
     return None if data.labels is None else constant(metric, data.gold)
+
+
+def first_remark(remarks: Sequence[tuple[str, str]], noun: str = "") -> str:
+    """The first remark, behind what it is about, and how many more there are; with its blank, or nothing.
+
+    An empty remark does not count. ``noun`` is what is counted.
+    """
+    remarked = [(about, remark) for about, remark in remarks if remark]
+    if not remarked:
+        return ""
+    about, remark = remarked[0]
+    others = len(remarked) - 1
+    nouns = f" {noun}{'s' * (others > 1)}" if noun else ""
+    return f"{about}{continued(remark)} {f'The like holds for {others} more{nouns}. ' if others else ''}"
 
 
 def empty_grid(mask: HeadMask) -> NDArray[np.float64]:

@@ -10,27 +10,39 @@ Each table has the thesis's unit, which its title says: percent in 6.2, shares o
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...commands.common import table, warn
+from ...display import numbers
 from ...errors import RunError
 from ...evaluation.verdict import MARGIN, points_up
 from ...options import Option, add_options
 from ...pruning.algorithms import retrains, thesis_row
-from ...pruning.state import State, StepRecord
+from ...pruning.state import State
 from ...reference import published
 from ...results import Result
 from ...runs.queue import look
 from ...runs.reading import state_of
-from ...runs.record import SWEEP
+from ...runs.record import PRUNE, SWEEP
 from ...runs.registry import Registry
 from ...statistics.intervals import mean_and_sd
 from ...storage.paths import kind_at, outside_path
 from ...tasks import points_in
-from .winning import caveat, check_margin, comparable, kind, margin_words, one_class, score_of, ticket_rows, together
+from .winning import (
+    caveat,
+    check_margin,
+    comparable,
+    kind,
+    margin_words,
+    one_class,
+    records_at,
+    score_of,
+    ticket_rows,
+    together,
+    values_of,
+)
 
 # task -> column of the published table
 COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
@@ -70,15 +82,15 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
         rows.append(
             (
                 *(r.task, r.algorithm, r.score, r.repair, r.kind),
-                percent(best.sparsity if best else None),
+                numbers.share(best.sparsity if best else None),
                 spread(best.mean if best else None, best.sd if best else None, r.metric),
                 spread(full.full_mean, full.full_sd, r.metric),
                 full.seeds,
-                rate(full.false_win_rate),
-                percent(safe.sparsity if safe else None),
+                "–" if full.false_win_rate is None else f"{100 * full.false_win_rate:.0f} %",
+                numbers.share(safe.sparsity if safe else None),
                 "–" if excludes is None else points_up(excludes),
                 r.remark,
-                percent(r.published[0]),
+                numbers.share(r.published[0]),
                 *r.published[1:],
             )
         )
@@ -99,45 +111,30 @@ def table_64(states: Sequence[State], sparsity: float = 0.8) -> Layout:
     return _at("Retrained (layout of Table 6.4)", chosen, sparsity, True)
 
 
-def at_sparsity(state: State, sparsity: float) -> tuple[float, list[float]] | None:
-    """The exact sparsity of the first step at or above this one (half a head below counts), and each seed's metric."""
-    share, records = _records_at(state, sparsity)
-    values = [next(iter(r.metrics.values())) for r in records if r is not None and r.metrics]
-    measured = [v for v in values if v is not None]
-    return (share, measured) if measured and len(measured) == len(records) else None
-
-
-def _records_at(state: State, sparsity: float) -> tuple[float, list[StepRecord | None]]:
-    """The exact sparsity of that step, and its record of each seed; none where no step goes so far."""
-    total = state.num_layers * state.num_heads
-    for step, size in enumerate(state.sizes, 1):
-        if size >= sparsity * total - 0.5:
-            return size / total, [state.record(seed, step) for seed in state.plan["seeds"]]
-    return math.nan, []
-
-
 def _at(title: str, states: Sequence[State], sparsity: float, retrained: bool) -> Layout:
+    """The first step at or above this sparsity (half a head below counts) of each state whose seeds have reached it."""
     header = _names("task, algorithm, score, repair, sparsity, metric, full model, seeds, answers, published")
     rows = []
     for state in states:
-        plan = state.plan
-        steps = at_sparsity(state, sparsity)
-        if steps is None:
+        plan, total = state.plan, state.num_layers * state.num_heads
+        step = next((step for step, size in enumerate(state.sizes, 1) if size >= sparsity * total - 0.5), None)
+        if step is None:
             continue
-        share, values = steps
-        metric = next(iter(state.reference.metrics))
-        full = _full(state, metric, retrained)
+        metric, records = next(iter(state.reference.metrics)), records_at(state, step)
+        values = values_of(records, metric)
+        if len(values) < len(records):
+            continue
         rows.append(
             (
                 plan["task"],
                 plan["algorithm"] + ("" if kind(state) == "winning" else " (random weights)"),
                 score_of(state),
                 plan["repair"],
-                percent(share),
-                fraction(*mean_and_sd(values), metric),
-                fraction(*full, metric),
+                numbers.share(state.sizes[step - 1] / total),
+                spread(*mean_and_sd(values), metric, as_share=True),
+                spread(*_full(state, metric, retrained), metric, as_share=True),
                 len(values),
-                one_class(_records_at(state, sparsity)[1]),
+                one_class(records),
                 _published(plan, retrained) if comparable(state) else "",
             )
         )
@@ -152,8 +149,7 @@ def _full(state: State, metric: str, retrained: bool) -> tuple[float | None, flo
     """Mean and sd of the full models that the run trained; else θ*'s metric, which has no sd."""
     if not (retrained and state.plan["retrain_full"]):
         return state.reference.metrics[metric], None
-    records = (state.record(seed, 0) for seed in state.plan["seeds"])
-    values = [v for r in records if r is not None and (v := r.metrics[metric]) is not None]
+    values = values_of(records_at(state, 0), metric)
     return mean_and_sd(values) if values else (None, None)
 
 
@@ -169,29 +165,14 @@ def _published(plan: Mapping[str, Any], retrained: bool) -> str:
     return table.rows[row][columns.index(plan["task"])]
 
 
-def rate(share: float | None) -> str:
-    """A share of cases in whole per cent; a dash where there is none."""
-    return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def percent(share: float | None) -> str:
-    """A share as percent; a dash where there is none."""
-    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
-
-
-def spread(mean: float | None, sd: float | None, metric: str) -> str:
-    """mean ± sd in points: percent, or BLEU's own; a dash where nothing was measured."""
+def spread(mean: float | None, sd: float | None, metric: str, *, as_share: bool = False) -> str:
+    """mean ± sd in points: percent, or BLEU's own, or ``as_share`` of 1; a dash where nothing was measured."""
     if mean is None:
         return "–"
-    scale = points_in(metric)
-    return f"{scale * mean:.1f}" + ("" if sd is None else f" ± {scale * sd:.1f}")
-
-
-def fraction(mean: float | None, sd: float | None, metric: str) -> str:
-    """mean ± sd as shares of 1; BLEU, which comes in points, as ``spread`` writes it."""
-    if mean is None or points_in(metric) == 1:
-        return spread(mean, sd, metric)
-    return f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
+    scale, places = points_in(metric), 1
+    if as_share and scale != 1:  # BLEU has no share
+        scale, places = 1, 3
+    return f"{scale * mean:.{places}f}" + ("" if sd is None else f" ± {scale * sd:.{places}f}")
 
 
 OPTIONS = (
@@ -222,10 +203,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> str:
     parts = []
-    for shown_table in result["tables"]:
-        rows = [shown_table["header"], *shown_table["rows"]]
-        shown = table(rows) if shown_table["rows"] else "none of these runs belongs in this table"
-        parts.append("\n".join([shown_table["title"], shown, *shown_table["notes"]]))
+    for layout in result["tables"]:
+        text = "none of these runs belongs in this table"
+        if layout["rows"]:
+            text = table([layout["header"], *layout["rows"]])
+        parts.append("\n".join([layout["title"], text, *layout["notes"]]))
     return "\n\n".join(parts)
 
 
@@ -236,10 +218,10 @@ def _states(name: str) -> list[State]:
     registry = Registry()
     record = look(registry, name)
     runs = registry.records(parent=record.id) if record.kind == SWEEP else [record]
-    if others := sorted({r.kind for r in runs} - {"prune"}):
-        what = "is" if record.kind != SWEEP else "holds runs"
+    if others := sorted({r.kind for r in runs} - {PRUNE}):
+        verb = "is" if record.kind != SWEEP else "holds runs"
         raise RunError(
-            f"Run {record.id} {what} of kind {', '.join(map(repr, others))}: only pruning runs have tickets."
+            f"Run {record.id} {verb} of kind {', '.join(map(repr, others))}: only pruning runs have tickets."
         )
     states = [s for r in runs if (s := state_of(r, registry.folder)) is not None]
     if not states:

@@ -18,17 +18,17 @@ from ...errors import MaskError
 from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask
 from ...models.pruning import never_empty, prune, require_prunable
-from ...progress import of_phase, tracked
+from ...progress import tracked
 from ...pruning.check import check_base
 from ...pruning.finetuning import fine_tune
 from ...pruning.judging import Judge, judge_of
 from ...pruning.options import FinetuneOptions
 from ...storage.store import make_key
-from .transfer_matrix import Cell, Wanted, wanted
+from .transfer_matrix import Cell, PlannedCell, planned_cells
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
-    from ...progress import Cancel, PhaseProgress, Progress
+    from ...progress import Cancel
     from ...pruning.context import Context
     from ...pruning.judging import Evaluated
     from ...tasks import Dataset
@@ -44,7 +44,6 @@ def transfer_cells(
     options: FinetuneOptions | None = None,
     label_orders: Mapping[str, Sequence[str] | None] | None = None,
     known: Sequence[Cell] = (),
-    progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Iterator[Cell]:
     """Yield the cells one by one, except those in ``known``.
@@ -57,24 +56,24 @@ def transfer_cells(
     if retrain:
         for context in targets.values():
             check_base(context.clf, context.base(seeds[0]))
-    there = {cell.key for cell in known}
+    measured = {cell.key for cell in known}
     for target, context in targets.items():
         clf = context.clf
         present = HeadMask.full(clf.num_layers, clf.num_heads) if retrain else clf.present  # a base model has all
-        cells = wanted(masks, (target,), present, retrain, seeds, random)
+        cells = planned_cells(masks, (target,), present, retrain, seeds, random)
         judge = judge_of(context, (label_orders or {}).get(target))
         full: Evaluated | None = None
-        for number, cell in enumerate(tracked(cells, cancel=cancel), 1):
-            if cell.key in there:
+        for cell in tracked(cells, cancel=cancel):
+            if cell.key in measured:
                 continue
-            tell = of_phase(progress, f"{target} {number}/{len(cells)}")
             subject = subject_of(context, judge.label_order, cell.seed, options)
             if cell.seed is not None:
-                yield _cell(cell, judge, _retrained(context, cell, options, judge, tell, cancel), None, subject)
+                trained = _retrained(context, cell.mask, cell.seed, options, judge, cancel)
+                yield _cell(cell, judge, trained, None, subject)
                 continue
             if full is None:
-                full = judge.evaluated(context.clf, None, None, cancel)
-            evaluated = full if cell.mask == present else judge.evaluated(context.clf, cell.mask, tell, cancel)
+                full = judge.evaluated(clf, None, cancel=cancel)
+            evaluated = full if cell.mask == present else judge.evaluated(clf, cell.mask, cancel=cancel)
             yield _cell(cell, judge, evaluated, full, subject)
 
 
@@ -85,9 +84,9 @@ def subject_of(
 
     def read_by(clf: Classifier, data: Dataset) -> list[Any]:
         order, _ = gold_answers(clf, data, label_order)
-        prefix, *more = (getattr(clf, name, None) for name in ("prefix", "generation", "languages"))  # of a translator
-        known = [clf.digest, clf.tokenizer_digest, prefix, data.digest, None if order is None else order.tolist()]
-        return known + [value for value in more if value]
+        prefix, *settings = (getattr(clf, name, None) for name in ("prefix", "generation", "languages"))  # translator's
+        parts = [clf.digest, clf.tokenizer_digest, prefix, data.digest, None if order is None else order.tolist()]
+        return parts + [value for value in settings if value]
 
     parts: dict[str, Any] = {"model": read_by(context.clf, context.dev)}
     if seed is not None:
@@ -115,37 +114,31 @@ def check_masks(
     for target, context in targets.items() if seeds else ():
         clf = context.clf
         require_prunable(clf)
-        for cell in wanted(masks, (target,), HeadMask.full(clf.num_layers, clf.num_heads), True, seeds, random):
+        full = HeadMask.full(clf.num_layers, clf.num_heads)
+        for cell in planned_cells(masks, (target,), full, True, seeds, random):
             if never_empty(clf, cell.mask):
-                which, instead = f"The mask of '{cell.source}'", "Leave it out"
+                mask, instead = f"The mask of '{cell.source}'", "Leave it out"
                 if cell.draw is not None:
-                    which, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none, random=0"
+                    mask, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none, random=0"
                 raise MaskError(
-                    f"{which} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
+                    f"{mask} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
                     f"{instead}, or transfer without retraining."
                 )
 
 
 def _retrained(
-    context: Context,
-    cell: Wanted,
-    options: FinetuneOptions | None,
-    judge: Judge,
-    progress: Progress | None,
-    cancel: Cancel | None,
+    context: Context, mask: HeadMask, seed: int, options: FinetuneOptions | None, judge: Judge, cancel: Cancel | None
 ) -> Evaluated:
     """The answers of a network that was pruned before it was trained."""
-    assert cell.seed is not None
-    base, recipe = context.base(cell.seed), _recipe(context, options)
-    small = base if cell.mask == base.present else prune(base, cell.mask)
-    order = judge.label_order
+    base, recipe = context.base(seed), _recipe(context, options)
+    small = base if mask == base.present else prune(base, mask)
     trained = fine_tune(
-        small, context.train, recipe, cell.seed, dev=context.dev, label_order=order, progress=progress, cancel=cancel
+        small, context.train, recipe, seed, dev=context.dev, label_order=judge.label_order, cancel=cancel
     )
-    return judge.evaluated(trained.classifier, None, None, cancel)
+    return judge.evaluated(trained.classifier, None, cancel=cancel)
 
 
-def _cell(cell: Wanted, judge: Judge, evaluated: Evaluated, full: Evaluated | None, subject: str) -> Cell:
+def _cell(cell: PlannedCell, judge: Judge, evaluated: Evaluated, full: Evaluated | None, subject: str) -> Cell:
     """A cell's numbers; with ``full`` also the paired change."""
     measured = judge.measured(evaluated.answers, (full or evaluated).answers)
     name = next(iter(measured.metrics))

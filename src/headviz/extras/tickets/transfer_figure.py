@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,13 +15,6 @@ from ...display.sentences import points_changed
 from ...display.table import Column, Table
 from ...evaluation.verdict import undecided
 from .transfer_matrix import Entry, Matrix
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-
-# The matrix of a transfer: what each mask keeps on each target ---------------------------------
-
 
 PALE, MOST = 20.0, 100.0  # per cent lost that has the full colour: at least, and at most
 HOVER = {"align": "left", "bgcolor": "#2b3037", "font": {"color": "white"}}
@@ -46,16 +38,13 @@ class Square:
 def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: Sequence[str]) -> go.Figure:
     """Masks down, targets across. Orange lost something, blue gained, grey is not significant."""
     table = np.array([[np.nan if s.kept is None else 100 * (s.kept - 1) for s in row] for row in squares], dtype=float)
-    low, high = (
-        np.array([[np.nan if (v := getattr(s, end)) is None else v for s in row] for row in squares], dtype=float)
-        for end in ("low", "high")
-    )
+    low, high = (np.array([[getattr(s, end) for s in row] for row in squares], dtype=float) for end in ("low", "high"))
     table = np.clip(table, -MOST, MOST)  # of what is worse than one answer for all, all is lost
     scale = scale_for([float(v) for v in table.ravel() if v == v] + [PALE], signed=True)
     fig = go.Figure(
         go.Heatmap(
             z=np.where(undecided(low, high) & np.isfinite(table), 0.0, table),
-            customdata=[[safe_lines(s.hover) for s in row] for row in squares],
+            customdata=[["<br>".join(map(safe, s.hover.split("\n"))) for s in row] for row in squares],
             zmin=scale.lo,
             zmax=scale.hi,
             colorscale=UNDER_TEXT,
@@ -104,11 +93,6 @@ def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: 
     return frame(fig, 90 + LINE * max(3, len(rows)), top=34, least=220 + 60 * len(columns))
 
 
-def safe_lines(text: str) -> str:
-    """Lines of a hover, each escaped."""
-    return "<br>".join(safe(line) for line in text.split("\n"))
-
-
 def _text(square: Square) -> str:
     if square.kept is None:
         return "–"
@@ -118,40 +102,34 @@ def _text(square: Square) -> str:
     return share + (" ▲" if square.ahead else "") + small
 
 
-# -----------------------------------------------------------------------------------------------
-
-
 FULL, RANDOM = "every head on", "random masks"
 
 
-def transfer_figure(result: Matrix, own: Mapping[str, str] | None = None) -> Figure:
+def transfer_figure(result: Matrix, own: Mapping[str, str] | None = None) -> go.Figure:
     """The matrix: first every head on, then each mask, then random masks of each size."""
-
-    rows: list[str] = [FULL]
-    squares: list[list[Square]] = [[_whole(result, target) for target in result.targets]]
+    rows = [FULL]
+    squares = [[_whole(result, target) for target in result.targets]]
     for source in result.sources:
-        mine = (own or {}).get(source, source)
+        own_target = (own or {}).get(source, source)
         rows.append(source)
-        squares.append([_square(result.entry(source, target), target == mine) for target in result.targets])
+        squares.append([_square(result.entry(source, target), target == own_target) for target in result.targets])
     for share in dict.fromkeys(e.sparsity for e in result.random):
-        of = {e.target: e for e in result.random if e.sparsity == share}
+        by_target = {e.target: e for e in result.random if e.sparsity == share}
         rows.append(f"{RANDOM}, {100 * share:.0f} % off")
-        squares.append([_square(of.get(target), False) for target in result.targets])
+        squares.append([_square(by_target.get(target), False) for target in result.targets])
     return kept_map(squares, rows, result.targets)
 
 
 def _whole(result: Matrix, target: str) -> Square:
-
-    one = next((e for e in (*result.entries, *result.random) if e.target == target), None)
-    if one is None or one.full is None:
+    entry = next((e for e in (*result.entries, *result.random) if e.target == target), None)
+    if entry is None or entry.full is None:
         return Square(None, hover=f"{FULL}\nnot measured")
-    value = metric(one.full, one.scale)
-    floor = "" if one.constant is None else f"\none answer for all: {metric(one.constant, one.scale)}"
-    return Square(1.0, below=value, hover=f"{target}, {FULL}\n{one.metric} {value}{floor}")
+    value = metric(entry.full, entry.scale)
+    floor = "" if entry.constant is None else f"\none answer for all: {metric(entry.constant, entry.scale)}"
+    return Square(1.0, below=value, hover=f"{target}, {FULL}\n{entry.metric} {value}{floor}")
 
 
 def _square(entry: Entry | None, own: bool) -> Square:
-
     if entry is None:
         return Square(None, hover="not measured", own=own)
     value = "" if entry.value is None else metric(entry.value, entry.scale)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from ...answers.metrics import continued, corrected
+from ...analyses.common import first_remark
+from ...answers.metrics import corrected
 from ...errors import whole_number
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, verdict, within
 from ...heads import HeadMask
@@ -24,10 +25,10 @@ from ...results import Result, plain
 from ...statistics.intervals import mean_and_sd
 from ...statistics.significance import LEVEL, benjamini_hochberg
 from ...tasks import points_in
-from .winning import Ticket, ticket, universal
+from .winning import Ticket, ticket
 
 FULL = ""  # the source of cells with every head on, and of random masks
-RANDOM = 5  # random masks of each size without retraining; with it, one for each seed
+DRAWS = 5  # random masks of each size without retraining; with it, one for each seed
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Cell(Result):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlannedCell:
     """A cell before it is measured."""
 
     source: str
@@ -71,14 +72,14 @@ class Wanted:
         return self.source, self.target, self.seed, self.draw, self.mask.sparsity
 
 
-def wanted(
+def planned_cells(
     masks: Mapping[str, HeadMask],
     targets: Sequence[str],
     present: HeadMask,
     retrain: bool = False,
     seeds: Sequence[int] = (0,),
     random: int | None = None,
-) -> list[Wanted]:
+) -> list[PlannedCell]:
     """Every cell, target by target: every head on, the masks, then random masks of the same sizes.
 
     ``present`` are the heads that the targets' model has: the others are off in every mask, the random ones too.
@@ -87,17 +88,18 @@ def wanted(
     if random is not None:
         whole_number(random, "random", 0)
     masks = {source: mask | present for source, mask in masks.items()}
-    draws = (1 if retrain else RANDOM) if random is None else random
+    draws = (1 if retrain else DRAWS) if random is None else random
     sizes = sorted({len(mask.off) for mask in masks.values()} - {len(present.off), present.size})
+    trainings: Sequence[int | None] = seeds if retrain else (None,)
     cells = []
     for target in targets:
         for source, mask in {FULL: present, **masks}.items():
-            cells += [Wanted(source, target, seed, None, mask) for seed in (seeds if retrain else (None,))]
+            cells += [PlannedCell(source, target, seed, None, mask) for seed in trainings]
         for size in sizes:
-            for place, seed in enumerate(seeds if retrain else (None,)):
+            count = size - len(present.off)
+            for place, seed in enumerate(trainings):
                 numbers = range(place * draws, (place + 1) * draws)
-                more = size - len(present.off)
-                cells += [Wanted(FULL, target, seed, n, present.without_random(more, n)) for n in numbers]
+                cells += [PlannedCell(FULL, target, seed, n, present.without_random(count, n)) for n in numbers]
     return cells
 
 
@@ -166,8 +168,11 @@ class Matrix(Result):
     retrained: bool = False
 
     def universal(self) -> dict[str, tuple[str, ...]]:
-        """For each source the targets on which its mask matches."""
-        return {source: universal(entries) for source, entries in self.tickets.items()}
+        """For each source the targets on which its mask matches. The mask is universal if there are several."""
+        return {
+            source: tuple(sorted(target for target, t in by_target.items() if t.winning))
+            for source, by_target in self.tickets.items()
+        }
 
     def entry(self, source: str, target: str) -> Entry | None:
         return next((e for e in self.entries if (e.source, e.target) == (source, target)), None)
@@ -183,75 +188,63 @@ def matrix(cells: Sequence[Cell], metrics: Mapping[str, str] | None = None) -> M
     retrained = any(c.seed is not None for c in cells)
     mean = np.full((len(sources), len(targets)), np.nan)
     sd, full = mean.copy(), np.full(len(targets), np.nan)
-    won: dict[str, dict[str, Ticket]] = {source: {} for source in sources}
+    tickets: dict[str, dict[str, Ticket]] = {source: {} for source in sources}
     entries: dict[tuple[str, str], Entry] = {}
-    drawn: list[Entry] = []
+    random: list[Entry] = []
     for j, target in enumerate(targets):
-        here = [c for c in cells if c.target == target]
-        name = next((c.name for c in here if c.name), (metrics or {}).get(target, NO_METRIC))
-        own_masks = [c for c in here if c.source == FULL and c.draw is None]
-        whole = _by_seed(own_masks)
+        on_target = [c for c in cells if c.target == target]
+        name = next((c.name for c in on_target if c.name), (metrics or {}).get(target, NO_METRIC))
+        constant = next((c.constant for c in on_target if c.constant is not None), None)
+        whole = _by_seed([c for c in on_target if c.source == FULL and c.draw is None])
+        about = Entry(FULL, target, 0.0, name, None, None, 0, None, constant, None)
         if whole:
-            full[j] = np.mean(list(whole.values()))
-        about = Entry(FULL, target, 0.0, name, None, None, 0, _mean(whole.values()), _constant(here), None)
-        sizes = sorted({c.sparsity for c in here if c.draw is not None})
+            full[j], _ = mean_and_sd(list(whole.values()))
+            about = replace(about, full=float(full[j]))
+        drawn = [c for c in on_target if c.draw is not None]
         by_size = {
-            size: _random(about, [c for c in here if (c.sparsity, c.draw is None) == (size, False)], whole)
-            for size in sizes
+            size: _entry(about, [c for c in drawn if c.sparsity == size], whole)
+            for size in sorted({c.sparsity for c in drawn})
         }
-        drawn += by_size.values()
+        random += by_size.values()
         for i, source in enumerate(sources):
-            own = [c for c in here if c.source == source]
-            if not own:
+            of_mask = [c for c in on_target if c.source == source]
+            if not of_mask:
                 continue
-            entry = _with_random(_entry(about, own, whole), by_size.get(own[0].sparsity))
+            entry = _with_random(_entry(about, of_mask, whole), by_size.get(of_mask[0].sparsity))
             entries[source, target] = entry
-            values = _by_seed(own)
-            if not values:
+            if entry.value is None:
                 continue
-            mean[i, j], spread = mean_and_sd(list(values.values()))
-            sd[i, j] = np.nan if spread is None else spread
+            mean[i, j] = entry.value
+            sd[i, j] = np.nan if entry.sd is None else entry.sd
             if retrained and whole:
-                one = ticket(own[0].sparsity, list(whole.values()), list(values.values()), metric=name)
-                won[source][target] = one if list(whole) == list(values) else replace(one, within=None)
+                values = _by_seed(of_mask)
+                won = ticket(entry.sparsity, list(whole.values()), list(values.values()), metric=name)
+                tickets[source][target] = won if list(whole) == list(values) else replace(won, within=None)
     rows = _tested([entries[s, t] for s in sources for t in targets if (s, t) in entries])
-    return Matrix(sources, targets, mean, sd, full, won, rows, tuple(drawn), retrained)
+    return Matrix(sources, targets, mean, sd, full, tickets, rows, tuple(random), retrained)
 
 
 def _by_seed(cells: Sequence[Cell]) -> dict[int | None, float]:
     return {c.seed: c.metric for c in cells if c.metric is not None}
 
 
-def _mean(values: object) -> float | None:
-    known = list(values)  # type: ignore[call-overload]
-    return float(np.mean(known)) if known else None
-
-
-def _constant(cells: Sequence[Cell]) -> float | None:
-    return next((c.constant for c in cells if c.constant is not None), None)
-
-
-def _entry(about: Entry, own: Sequence[Cell], whole: Mapping[int | None, float]) -> Entry:
-    """One mask on one target: over its seeds, or as it is."""
-    values = _by_seed(own)
-    value = _mean(values.values())
-    _, spread = mean_and_sd(list(values.values())) if values else (None, None)
-    entry = replace(
-        about,
-        source=own[0].source,
-        sparsity=own[0].sparsity,
-        value=value,
-        sd=spread,
-        count=len(values),
-        remark=next((c.remark for c in own if c.remark), ""),
-    )
-    kept, why = _kept(entry, next((c.undefined for c in own if c.undefined), ""))
+def _entry(about: Entry, cells: Sequence[Cell], whole: Mapping[int | None, float]) -> Entry:
+    """One mask on one target, over its seeds or as it is; or the mean of the random masks of one size."""
+    first = cells[0]
+    if first.draw is None:
+        measured = list(_by_seed(cells).items())
+    else:
+        measured = [(c.seed, c.metric) for c in cells if c.metric is not None]
+    values = [value for _, value in measured]
+    value, sd = mean_and_sd(values) if values else (None, None)
+    entry = replace(about, source=first.source, sparsity=first.sparsity, value=value, sd=sd, count=len(values))
+    kept, why = _kept(entry, next((c.undefined for c in cells if c.undefined), ""))
     entry = replace(entry, kept=kept, why=why)
-    if own[0].seed is None:
-        c = own[0]
-        return replace(entry, change=c.delta, low=c.low, high=c.high, p=c.p)
-    pairs = [values[seed] - whole[seed] for seed in values if seed in whole]
-    change, low, high, p = _over(pairs)
+    if first.draw is None:
+        entry = replace(entry, remark=next((c.remark for c in cells if c.remark), ""))
+        if first.seed is None:
+            return replace(entry, change=first.delta, low=first.low, high=first.high, p=first.p)
+    change, low, high, p = _over([value - whole[seed] for seed, value in measured if seed in whole])
     return replace(entry, change=change, low=low, high=high, p=p)
 
 
@@ -283,17 +276,6 @@ def _over(changes: Sequence[float]) -> tuple[float | None, float | None, float |
     return mean, mean - half, mean + half, float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error))
 
 
-def _random(about: Entry, cells: Sequence[Cell], whole: Mapping[int | None, float]) -> Entry:
-    """The mean of the random masks of one size, with the interval of that mean against every head on."""
-    known = [c for c in cells if c.metric is not None]
-    values = [c.metric for c in known if c.metric is not None]
-    change, low, high, p = _over([v - whole[c.seed] for c, v in zip(known, values, strict=True) if c.seed in whole])
-    _, spread = mean_and_sd(values) if values else (None, None)
-    entry = replace(about, sparsity=cells[0].sparsity, value=_mean(values), sd=spread, count=len(values))
-    kept, why = _kept(entry, next((c.undefined for c in cells if c.undefined), ""))
-    return replace(entry, kept=kept, why=why, change=change, low=low, high=high, p=p)
-
-
 def _with_random(entry: Entry, random: Entry | None) -> Entry:
     """The entry with the random masks of its size next to it."""
     if random is None or random.value is None:
@@ -313,57 +295,47 @@ def _with_random(entry: Entry, random: Entry | None) -> Entry:
 
 def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries with their q values, over all entries of the table."""
-    losses, ahead = (
-        benjamini_hochberg([np.nan if p is None else p for p in values])
-        for values in ([e.p for e in entries], [e.random_p for e in entries])
-    )
-    return tuple(replace(e, q=plain(a), random_q=plain(b)) for e, a, b in zip(entries, losses, ahead, strict=True))
+    q = benjamini_hochberg(np.array([e.p for e in entries], dtype=float))
+    random_q = benjamini_hochberg(np.array([e.random_p for e in entries], dtype=float))
+    return tuple(replace(e, q=plain(a), random_q=plain(b)) for e, a, b in zip(entries, q, random_q, strict=True))
 
 
 NAMED = 3  # masks named in a sentence
 
 
-def elsewhere(result: Matrix, own: Mapping[str, str] | None = None) -> list[Entry]:
-    """The entries of masks on other targets than their own; without ``own`` the target of the same name."""
-    return [e for e in result.entries if (own or {}).get(e.source, e.source) != e.target]
-
-
 def finding(result: Matrix, own: Mapping[str, str] | None = None, margin: float = MARGIN) -> str:
-    """The sentences of a table; ``margin`` is in points. What needs care comes first."""
-    others = elsewhere(result, own)
+    """The sentences of a table; ``margin`` is in points. What needs care comes first.
+
+    ``own`` says which target each mask was found on; without it the target of the same name.
+    """
+    others = [e for e in result.entries if (own or {}).get(e.source, e.source) != e.target]
     if not others:
         return "Every mask was found on this model and data: nothing is transferred."
-    return _one_class(others) + _losses(others, margin, result.retrained) + _against_random(others)
-
-
-def _one_class(others: Sequence[Entry]) -> str:
-    remarked = [e for e in others if e.remark]
-    if not remarked:
-        return ""
-    more = f" The like holds for {len(remarked) - 1} more." if len(remarked) > 1 else ""
-    return f"{named(remarked[0])}: {continued(remarked[0].remark)}{more} "
+    remarks = first_remark([(f"{_pair(e)}: ", e.remark) for e in others])
+    return remarks + _losses(others, margin, result.retrained) + _against_random(others)
 
 
 def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
     """Which masks lose at most the margin on other targets, and what that excludes."""
     tested = [e for e in others if e.low is not None]
+    tested.sort(key=lambda e: possible_loss(e.low or 0.0) * e.scale)
     count = f"{len(others)} pair{'s' if len(others) > 1 else ''} of a mask and another model"
     if not tested:
         why = "no change has an interval"
         if retrained:
-            one = all(e.count <= 1 for e in others)
-            why = "one seed has no spread" if one else "the changes of all seeds are equal, so they have no spread"
+            why = "the changes of all seeds are equal, so they have no spread"
+            if all(e.count <= 1 for e in others):
+                why = "one seed has no spread"
         return f"Of {count}, none is shown to keep the metric: {why}. "
     kept = [e for e in tested if within(e.low, margin / e.scale)]
     if not kept:
-        best = min(tested, key=lambda e: possible_loss(e.low or 0.0) * e.scale)
+        best = tested[0]
         return (
-            f"Of {count}, none is shown to lose at most {margin:g} points; nearest is {named(best)}, where "
+            f"Of {count}, none is shown to lose at most {margin:g} points; nearest is {_pair(best)}, where "
             f"{excluded(best.low, best.scale, margin)}. "
         )
-    kept.sort(key=lambda e: possible_loss(e.low or 0.0) * e.scale)
     named_losses = ", ".join(
-        f"{named(e)} (at most {points_up(e.scale * possible_loss(e.low or 0.0))})" for e in kept[:NAMED]
+        f"{_pair(e)} (at most {points_up(e.scale * possible_loss(e.low or 0.0))})" for e in kept[:NAMED]
     )
     are = "is" if len(kept) == 1 else "are"
     return f"Of {count}, {len(kept)} {are} shown to lose at most {margin:g} points: {named_losses}{_more(kept)}. "
@@ -378,7 +350,7 @@ def _against_random(others: Sequence[Entry]) -> str:
     if not ahead:
         return "None is shown to be better than random masks of as many heads, so none is shown to have transferred."
     ahead.sort(key=lambda e: e.random_p or 0.0)
-    names = ", ".join(named(e) for e in ahead[:NAMED])
+    names = ", ".join(_pair(e) for e in ahead[:NAMED])
     verb = "is" if len(ahead) == 1 else "are"
     return f"{len(ahead)} of {len(tested)} {verb} better than random masks of as many heads: {names}{_more(ahead)}."
 
@@ -387,5 +359,6 @@ def _more(entries: Sequence[Entry]) -> str:
     return f" and {len(entries) - NAMED} more" if len(entries) > NAMED else ""
 
 
-def named(entry: Entry) -> str:
+def _pair(entry: Entry) -> str:
+    """The mask and the model of an entry."""
     return f"{entry.source} on {entry.target}"

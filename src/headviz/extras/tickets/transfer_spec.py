@@ -32,11 +32,11 @@ from ...storage.exchange import MaskLike, mask_of, own_mask, pruned_heads
 from ...storage.paths import out_file, outside_path, read_small
 from ...storage.writing import disk_errors
 from ...tasks import points_in
-from .transfer_matrix import FULL, Cell, Matrix, finding, matrix, wanted
+from .transfer_matrix import FULL, Cell, Matrix, finding, matrix, planned_cells
 from .winning import caveat
 
 if TYPE_CHECKING:
-    from ...progress import Cancel, PhaseProgress, Progress
+    from ...progress import Cancel, Progress
     from ...pruning.context import Context
     from ...runs.reading import RunView
 
@@ -68,10 +68,10 @@ class TransferSpec:
 
     def __post_init__(self) -> None:
         by_layer = "a mask in hexadecimal or heads by layer"
-        for what, kind, each in (("masks", str | Mapping, by_layer), ("targets", Mapping, "a model and a task")):
-            value = getattr(self, what)
+        for field, kind, each in (("masks", str | Mapping, by_layer), ("targets", Mapping, "a model and a task")):
+            value = getattr(self, field)
             if not isinstance(value, Mapping) or not value or not all(isinstance(v, kind) for v in value.values()):
-                raise OptionError(f"{what} gives {each} for each name: {SHAPE}")
+                raise OptionError(f"{field} gives {each} for each name: {SHAPE}")
         if "" in self.masks:
             raise OptionError(f"A mask needs a name that is not empty: {SHAPE}")
         if not isinstance(self.retrain, bool):
@@ -89,8 +89,8 @@ class TransferSpec:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TransferSpec:
         names = [f.name for f in dataclasses.fields(cls)]
-        if wrong := [name for name in record if name not in names]:
-            raise OptionError(unknown_choice("field of a transfer", wrong[0], names))
+        if unknown := [name for name in record if name not in names]:
+            raise OptionError(unknown_choice("field of a transfer", unknown[0], names))
         return cls(**{"masks": {}, "targets": {}, **record})
 
     @classmethod
@@ -104,8 +104,8 @@ class TransferSpec:
             raise OptionError(f"'{place}' needs masks and targets: {SHAPE}")
         try:
             return cls.from_dict(record)
-        except UserError as wrong:
-            raise wrong.reworded(f"'{place}': {wrong}") from wrong
+        except UserError as error:
+            raise error.reworded(f"'{place}': {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written into a file; defaults are left out."""
@@ -135,14 +135,11 @@ class TransferSpec:
         opened: Callable[[str], Context] | None = None,
         *,
         known: Sequence[Cell] = (),
-        progress: PhaseProgress | None = None,
+        progress: Progress | None = None,
         cancel: Cancel | None = None,
-        each: Progress | None = None,
     ) -> Iterator[Cell]:
         """Yield the cells that are not ``known``. ``opened`` gives a target's models and data; without it each target
         is loaded in its turn, and let go after it.
-
-        ``each`` gets how many cells are there, and how many there will be.
         """
         from .transfer import transfer_cells
 
@@ -152,8 +149,8 @@ class TransferSpec:
             context = self.open(target, Path()) if opened is None else opened(target)
             masks = masks or self.masks_on(context)  # of one grid: another with as many heads is refused
             total = total or self.count(masks)
-            if each is not None:
-                each(done, total)
+            if progress is not None:
+                progress(done, total)
             for cell in transfer_cells(
                 masks,
                 {target: context},
@@ -163,12 +160,11 @@ class TransferSpec:
                 options=self._options,
                 label_orders={target: self.plan(target).label_order},
                 known=known,
-                progress=progress,
                 cancel=cancel,
             ):
                 done += 1
-                if each is not None:
-                    each(done, total)
+                if progress is not None:
+                    progress(done, total)
                 yield cell
 
     def subject(self, context: Context, target: str, seed: int | None) -> str:
@@ -183,9 +179,9 @@ class TransferSpec:
 
     def count(self, masks: Mapping[str, HeadMask]) -> int:
         """How many cells there are."""
-        some = next(iter(masks.values()))
-        full = HeadMask.full(some.num_layers, some.num_heads)
-        return len(wanted(masks, tuple(self.targets), full, self.retrain, self.seeds, self.random))
+        first = next(iter(masks.values()))
+        full = HeadMask.full(first.num_layers, first.num_heads)
+        return len(planned_cells(masks, tuple(self.targets), full, self.retrain, self.seeds, self.random))
 
 
 def transfer(
@@ -216,10 +212,11 @@ def transfer(
     require_kind(masks, Mapping, "{'mrpc': mask}")
     written = {name: mask if isinstance(mask, str) else _written(mask) for name, mask in masks.items()}
     spec = TransferSpec(written, targets, retrain, seeds, random, finetune)
-    return matrix(list(spec.cells(each=progress, cancel=cancel)))
+    return matrix(list(spec.cells(progress=progress, cancel=cancel)))
 
 
 def _written(mask: MaskLike) -> str | dict[int, list[int]]:
+    """A mask as the JSON file has it: heads by layer stay so, as only the model tells their grid."""
     return pruned_heads(mask) if isinstance(mask, Mapping) else own_mask(mask).hex
 
 
@@ -228,10 +225,10 @@ def _of_target(name: str) -> Iterator[None]:
     """A complaint about a target names it, and the keys of the JSON file that its options have."""
     try:
         yield
-    except UserError as wrong:
-        keys = ", ".join(f'"{option}"' for option in wrong.parameters.get("options", ()))
-        more = f" In the JSON file: {keys}." if keys else ""
-        raise wrong.reworded(f"Target '{name}': {wrong}{more}") from wrong
+    except UserError as error:
+        keys = ", ".join(f'"{option}"' for option in error.parameters.get("options", ()))
+        keys = f" In the JSON file: {keys}." if keys else ""
+        raise error.reworded(f"Target '{name}': {error}{keys}") from error
 
 
 def line_of(cell: Cell) -> str:
@@ -277,10 +274,10 @@ class Planned:
     digests: Mapping[str, str | None]
 
 
-def able(views: Sequence[RunView]) -> list[RunView]:
+def finished_prunings(views: Sequence[RunView]) -> list[RunView]:
     """The finished pruning runs among these and among the runs of sweeps."""
-    flat = [one for view in views for one in (view.children or (view,))]
-    return [v for v in flat if v.record.kind == PRUNE and v.state == "done" and v.steps]
+    runs = [run for view in views for run in (view.children or (view,))]
+    return [v for v in runs if v.record.kind == PRUNE and v.state == "done" and v.steps]
 
 
 def masks_of(view: RunView) -> dict[float, str]:
@@ -291,11 +288,8 @@ def masks_of(view: RunView) -> dict[float, str]:
 
 def of_same_grid(views: Sequence[RunView], to: RunView) -> list[RunView]:
     """Those whose masks have as many heads as this run's; grids of another shape are refused once they are known."""
-
-    def digits(view: RunView) -> int:
-        return len(view.steps[0]["mask"])
-
-    return [v for v in views if digits(v) == digits(to)]
+    digits = len(to.steps[0]["mask"])
+    return [v for v in views if len(v.steps[0]["mask"]) == digits]
 
 
 def shares_of(views: Sequence[RunView]) -> list[float]:
@@ -315,15 +309,15 @@ def plan_of(
     places = [_place(v.record.spec, retrain) for v in views]
     different = [p for i, p in enumerate(places) if p not in places[:i]]
     names = _names(different)
-    targets = dict(zip(names, different, strict=True))
-    places_of_runs = [names[different.index(place)] for place in places]
-    sources = _sources(views, places_of_runs)
+    targets_of_runs = [names[different.index(place)] for place in places]
+    sources = _sources(views, targets_of_runs)
     masks = {source: masks_of(v)[share] for source, v in zip(sources, views, strict=True)}
     digests = {
-        name: (v.record.spec.get("digests") or {}).get("model") for name, v in zip(places_of_runs, views, strict=True)
+        target: (v.record.spec.get("digests") or {}).get("model")
+        for target, v in zip(targets_of_runs, views, strict=True)
     }
-    spec = TransferSpec(masks, targets, retrain=retrain, seeds=tuple(seeds), random=random)
-    return Planned(spec, dict(zip(sources, places_of_runs, strict=True)), digests)
+    spec = TransferSpec(masks, dict(zip(names, different, strict=True)), retrain, tuple(seeds), random)
+    return Planned(spec, dict(zip(sources, targets_of_runs, strict=True)), digests)
 
 
 def _place(spec: Mapping[str, Any], retrain: bool) -> dict[str, Any]:
@@ -342,12 +336,12 @@ def _names(places: Sequence[Mapping[str, Any]]) -> list[str]:
     return [n if full.count(n) == 1 else f"{n} {full[: i + 1].count(n)}" for i, n in enumerate(full)]
 
 
-def _sources(views: Sequence[RunView], places_of_runs: Sequence[str]) -> list[str]:
+def _sources(views: Sequence[RunView], targets: Sequence[str]) -> list[str]:
     """A name for each mask: its target's, with the score and the run's id where several are of one target."""
-    if len(set(places_of_runs)) == len(places_of_runs):
-        return list(places_of_runs)
+    if len(set(targets)) == len(targets):
+        return list(targets)
     specs = [v.record.spec for v in views]
-    full = [f"{name}: {s.get('algorithm')} by {s.get('score')}" for name, s in zip(places_of_runs, specs, strict=True)]
+    full = [f"{target}: {s.get('algorithm')} by {s.get('score')}" for target, s in zip(targets, specs, strict=True)]
     return [n if full.count(n) == 1 else f"{n}, {v.record.id}" for n, v in zip(full, views, strict=True)]
 
 
@@ -372,29 +366,25 @@ def measure(
         return context
 
     cells = list(known)
-    for cell in planned.spec.cells(opened, known=known, each=progress, cancel=cancel):
+    for cell in planned.spec.cells(opened, known=known, progress=progress, cancel=cancel):
         cells.append(cell)
         if keep is not None:
             keep(cell)
     return cells
 
 
-OWN_FILES = (
-    'A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '
-    '"label_order", "revision", "train_limit" and "dev_limit" are possible, too'
+HELP = (
+    f'JSON file: {SHAPE}. A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '
+    '"label_order", "revision", "train_limit" and "dev_limit" are possible, too. "random" is the number of random '
+    "masks of each size next to them; without retraining 5, with it 1 for each seed"
 )
-RANDOM = (
-    '"random" is the number of random masks of each size next to them; without retraining 5, with it 1 for each seed'
-)
-
-
 OPTIONS = (
     Option("out", help="JSON lines, one per cell, written as they come; an existing file is continued", metavar="FILE"),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}. {OWN_FILES}. {RANDOM}")
+    parser.add_argument("spec", metavar="SPEC", help=HELP)
     add_options(parser, OPTIONS)
 
 
@@ -410,7 +400,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     cells = _known(out, spec, masks, contexts)
     broken = _break(out)
     with progress_bar("transferring") as progress:
-        for cell in spec.cells(contexts.__getitem__, known=cells, each=progress):
+        for cell in spec.cells(contexts.__getitem__, known=cells, progress=progress):
             cells.append(cell)
             if out is not None:
                 with disk_errors(out), open(out, "a", encoding="utf-8") as file:
@@ -424,14 +414,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def show(result: dict[str, Any]) -> str:
     rows = [["mask of ↓, model of →", *result["targets"]]]
     rows.append(["every head on", *(fixed(v, 3) for v in result["full"])])
-    for i, source in enumerate(result["sources"]):
-        cells = []
-        for mean, sd in zip(result["mean"][i], result["sd"][i], strict=True):
-            cells.append(fixed(mean, 3) + ("" if sd is None else f" ± {sd:.3f}"))
-        rows.append([source, *cells])
+    for source, means, sds in zip(result["sources"], result["mean"], result["sd"], strict=True):
+        rows.append([source, *map(_spread, means, sds)])
     for share in dict.fromkeys(e["sparsity"] for e in result["random"]):
-        by_target = {e["target"]: e for e in result["random"] if e["sparsity"] == share}
-        spreads = [_spread(by_target.get(target)) for target in result["targets"]]
+        by_target = {e["target"]: (e["value"], e["sd"]) for e in result["random"] if e["sparsity"] == share}
+        spreads = [_spread(*by_target.get(target, (None, None))) for target in result["targets"]]
         rows.append([f"random masks, {100 * share:.0f} % off", *spreads])
     parts = [table(rows)]
     if changes := _changes(result["entries"]):
@@ -444,10 +431,8 @@ def show(result: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _spread(entry: dict[str, Any] | None) -> str:
-    if entry is None:
-        return "–"
-    return fixed(entry["value"], 3) + ("" if entry["sd"] is None else f" ± {entry['sd']:.3f}")
+def _spread(mean: float | None, sd: float | None) -> str:
+    return fixed(mean, 3) + ("" if sd is None else f" ± {sd:.3f}")
 
 
 def _changes(entries: list[dict[str, Any]]) -> list[list[str]]:
@@ -483,10 +468,12 @@ def _known(
         if (cell.seed is not None) is not spec.retrain:
             how = "without" if spec.retrain else "with"
             raise OptionError(f"'{out}' holds cells {how} retraining. Choose another file.")
-        at = cell.target, cell.seed
-        if cell.subject and at not in subjects:
-            subjects[at] = spec.subject(contexts[cell.target], *at)
-        if cell.subject and cell.subject != subjects[at]:
+        if not cell.subject:
+            continue
+        place = cell.target, cell.seed
+        if place not in subjects:
+            subjects[place] = spec.subject(contexts[cell.target], *place)
+        if cell.subject != subjects[place]:
             raise OptionError(
                 f"'{out}' holds cells of '{cell.target}' with another model, other data or another training. "
                 "Choose another file."

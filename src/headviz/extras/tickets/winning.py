@@ -84,32 +84,41 @@ def tickets(state: State, margin: float = MARGIN) -> list[Ticket]:
     if not state.plan["retrain_full"]:
         raise OptionError("This run did not train the full model (retrain_full), which tickets are compared with.")
     metric = next(iter(state.reference.metrics))
-    seeds = state.plan["seeds"]
-    full = [_metric(state, seed, 0, metric) for seed in seeds]
-    if any(v is None for v in full):
+    full_records = records_at(state, 0)
+    full = values_of(full_records, metric)
+    if len(full) < len(full_records):
         return []
-    flat = one_class([state.record(seed, 0) for seed in seeds])
+    full_remark = one_class(full_records)
     rows = []
     for step, size in enumerate(state.sizes, 1):
-        pruned = [_metric(state, seed, step, metric) for seed in seeds]
-        if all(v is not None for v in pruned):
+        records = records_at(state, step)
+        pruned = values_of(records, metric)
+        if len(pruned) == len(records):
             share = size / (state.num_layers * state.num_heads)
-            whole, own = ([v for v in values if v is not None] for values in (full, pruned))
-            remark = one_class([state.record(seed, step) for seed in seeds])
-            remarks = " ".join(filter(None, (remark, flat and f"Full model: {continued(flat)}")))
-            rows.append(replace(ticket(share, whole, own, margin, metric), remark=remarks))
+            remarks = filter(None, (one_class(records), full_remark and f"Full model: {continued(full_remark)}"))
+            rows.append(replace(ticket(share, full, pruned, margin, metric), remark=" ".join(remarks)))
     return rows
+
+
+def records_at(state: State, step: int) -> list[StepRecord | None]:
+    """Each seed's record of a step; None for a seed that has not reached it."""
+    return [state.record(seed, step) for seed in state.plan["seeds"]]
+
+
+def values_of(records: Sequence[StepRecord | None], metric: str) -> list[float]:
+    """The metric in the records that have it."""
+    return [value for r in records if r is not None and (value := r.metrics.get(metric)) is not None]
 
 
 def one_class(records: Sequence[StepRecord | None]) -> str:
     """The remark where (nearly) all answers of some seeds are of one class; empty where those of none are."""
-    known = [r for r in records if r is not None]
+    reached = [r for r in records if r is not None]
     remarks = [
-        s for r in known if (s := remark(r.predicted, (r.constant or {}).get("accuracy"), r.metrics.get("accuracy")))
+        s for r in reached if (s := remark(r.predicted, (r.constant or {}).get("accuracy"), r.metrics.get("accuracy")))
     ]
-    if len(known) == 1:
+    if len(reached) == 1:
         return "".join(remarks)
-    return " ".join(f"{s.removesuffix('.')} in {n} of {len(known)} seeds." for s, n in Counter(remarks).items())
+    return " ".join(f"{s.removesuffix('.')} in {n} of {len(reached)} seeds." for s, n in Counter(remarks).items())
 
 
 def highest_within(rows: Sequence[Ticket]) -> Ticket | None:
@@ -152,8 +161,8 @@ def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketR
     """The thesis's Table 6.2 from finished runs: per task and algorithm the highest winning sparsity."""
     rows = []
     for state in states:
-        of_state = tickets(state, margin=margin)
-        if not of_state:
+        by_sparsity = tickets(state, margin)
+        if not by_sparsity:
             continue
         task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
         rows.append(
@@ -164,9 +173,9 @@ def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketR
                 str(state.plan["repair"]),
                 next(iter(state.reference.metrics)),
                 kind(state),
-                of_state[0],
-                highest(of_state),
-                highest_within(of_state),
+                by_sparsity[0],
+                highest(by_sparsity),
+                highest_within(by_sparsity),
                 published_cells(task, algorithm) if comparable(state) else (math.nan, "", ""),
             )
         )
@@ -194,20 +203,10 @@ def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
     row = thesis_row(algorithm)
     if row is None or task not in PUBLISHED_TASKS:
         return math.nan, "", ""
-    at = PUBLISHED_TASKS.index(task)
+    column = PUBLISHED_TASKS.index(task)
     table = find("tickets", f"sparsity {row}")
-    share = table.numbers(f"sparsity {row}")[at] / 100
-    return share, table.rows[f"{row} ticket"][at], table.rows["full BERT-base"][at]
-
-
-def universal(by_task: Mapping[str, Ticket]) -> tuple[str, ...]:
-    """The tasks on which one mask gives a matching subnetwork. It is universal if there are several."""
-    return tuple(sorted(task for task, t in by_task.items() if t.winning))
-
-
-def _metric(state: State, seed: int, step: int, metric: str) -> float | None:
-    record = state.record(seed, step)
-    return None if record is None else record.metrics[metric]
+    share = table.numbers(f"sparsity {row}")[column] / 100
+    return share, table.rows[f"{row} ticket"][column], table.rows["full BERT-base"][column]
 
 
 def together(states: Sequence[State]) -> list[State]:
@@ -226,9 +225,8 @@ def together(states: Sequence[State]) -> list[State]:
 
 def _joined(group: Sequence[State]) -> State:
     first = group[0]
-    seeds: list[int] = []
+    seeds = list(first.plan["seeds"])
     choices, records, logits = list(first.choices), list(first.records), dict(first.logits)
-    seeds += first.plan["seeds"]
     for state in group[1:]:
         new = [s for s in state.plan["seeds"] if s not in seeds]
         seeds += new
@@ -323,10 +321,10 @@ def summary(state: State) -> dict[str, Any]:
     """Fields of the summary of a run that retrained the pruned and the full model."""
     if not (retrains(state.plan["algorithm"]) and state.plan["retrain_full"]):
         return {}
-    won = tickets(state)
-    best = highest(won)
+    by_sparsity = tickets(state)
+    best = highest(by_sparsity)
     return {
-        "tickets": [t.to_dict() for t in won],
+        "tickets": [t.to_dict() for t in by_sparsity],
         "highest_ticket": None if best is None else best.to_dict(),
         "ticket_notes": [caveat(len(state.plan["seeds"])), margin_words(MARGIN)],
     }
@@ -345,21 +343,27 @@ def table(tickets_shown: Sequence[Mapping[str, Any]], metric: str) -> tuple[tupl
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
     tests = [t["within"] for t in tickets_shown if t["within"] is not None]
     header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
-    flat = any(t.get("remark") for t in tickets_shown)
-    header += ("answers",) if flat else ()
+    remarked = any(t.get("remark") for t in tickets_shown)
+    header += ("answers",) if remarked else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
-    failed = next((i for i, t in enumerate(tickets_shown) if not (t["within"] or {}).get("within")), None)
-    rows: list[Sequence[Any]] = [
-        [
-            f"{100 * t['sparsity']:.1f} %",
-            *(value(t[k], metric) for k in ("mean", "sd", "full_mean", "full_sd")),
-            t["seeds"],
-            words[t["winning"]],
-            *(() if not tests else ("–", "not tested") if failed is not None and i > failed else _margin(t["within"])),
-            *((t.get("remark"),) if flat else ()),
-        ]
-        for i, t in enumerate(tickets_shown)
-    ]
+    scale = points_in(metric)
+    failed = False  # sparsities above one that failed are not tested
+    rows: list[Sequence[Any]] = []
+    for t in tickets_shown:
+        rows.append(
+            [
+                f"{100 * t['sparsity']:.1f} %",
+                *(
+                    None if t[k] is None else numbers.metric(t[k], scale)
+                    for k in ("mean", "sd", "full_mean", "full_sd")
+                ),
+                t["seeds"],
+                words[t["winning"]],
+                *(() if not tests else ("–", "not tested") if failed else _margin(t["within"])),
+                *((t.get("remark"),) if remarked else ()),
+            ]
+        )
+        failed = failed or not (t["within"] or {}).get("within")
     return header, rows
 
 
@@ -368,8 +372,3 @@ def _margin(test: Mapping[str, Any] | None) -> tuple[str, str]:
     if test is None or test["within"] is None:
         return "–", "not known"
     return points_up(test["excludes"]), "yes" if test["within"] else "no"
-
-
-def value(number: float | None, metric: str) -> str | None:
-    """Three decimals of a share, two of points."""
-    return None if number is None else numbers.metric(number, points_in(metric))

@@ -14,26 +14,22 @@ from ....display.table import Table
 from ....errors import UserError
 from ....evaluation.verdict import MARGIN
 from ....options import Option
-from ....pruning.algorithms import ALGORITHMS
+from ....pruning import algorithms
 from ....storage.paths import read_small
 from ....ui.pages.runs import listing
 from ....ui.pages.runs.listing import state_of
 from ....ui.shell import controls, frame, jobs, loaders, recorded, show, state
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
-from .. import transfer_spec
 from ..thesis_tables import table_62
 from ..transfer_figure import transfer_figure, transfer_table
-from ..transfer_matrix import Cell, Matrix, finding, matrix
-from ..transfer_spec import cells_of, measure
+from ..transfer_matrix import DRAWS, Cell, Matrix, finding, matrix
+from ..transfer_spec import LARGEST, cells_of, finished_prunings, measure, of_same_grid, plan_of, shares_of
 from ..winning import together
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
     from ..transfer_spec import Planned
-
-
-# The matrix of a transfer on the page: its sentence, its figure, its table ---------------------
 
 
 FORMULA = r"\text{kept} = \frac{m(\text{mask}) - m(\text{one answer})}{m(\text{every head}) - m(\text{one answer})}"
@@ -49,9 +45,9 @@ def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     show.finding(finding(result, own, state.view().margin))
     show.figure(transfer_figure(result, own), "transfer_matrix", _caption(result), formula=FORMULA, source=SOURCE)
     if unknown := [e for e in result.entries if e.why]:
-        e = unknown[0]
-        more = f" The same for {len(unknown) - 1} more." if len(unknown) > 1 else ""
-        st.caption(plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
+        first, others = unknown[0], len(unknown) - 1
+        more = f" The same for {others} more." if others else ""
+        st.caption(plain(f"Without a share: {first.source} on {first.target}, because {first.why}.{more}"))
     show.table(transfer_table(result), record=result.to_dict())
 
 
@@ -68,11 +64,7 @@ def _caption(result: Matrix) -> str:
     )
 
 
-# -----------------------------------------------------------------------------------------------
-
-
 AS_IT_IS, RETRAINED = "Without retraining", "With retraining"
-DRAWS = 5
 RANDOM = Option(
     "random",
     DRAWS,
@@ -83,14 +75,13 @@ RANDOM = Option(
 SEEDS = (0, 1, 2)  # of the retraining that is proposed
 FILE, OUT = "transfer.json", "cells.jsonl"
 RECIPE = "transfer_recipe"
-LARGEST = 16 * 2**20  # bytes of a file of cells
 _measured: Memo[list[Any]] = Memo(6)  # cells by their transfer; a computation that was stopped goes on with them
 
 
 def tab(views: Sequence[RunView]) -> None:
     """The transfer among these runs and others that are chosen."""
-    here = [v for v in transfer_spec.able(views) if not recorded.of(v.record.id)]
-    if not here:
+    runs = [v for v in finished_prunings(views) if not recorded.of(v.record.id)]
+    if not runs:
         st.info("A transfer begins with a finished run: its masks are given to the models of other runs.")
         return
     way = AS_IT_IS
@@ -106,7 +97,7 @@ def tab(views: Sequence[RunView]) -> None:
             )
             or AS_IT_IS
         )
-    planned = _chosen(here, way == RETRAINED)
+    planned = _chosen(runs, way == RETRAINED)
     if way == RETRAINED:
         _retrained(planned)
     elif planned is not None:
@@ -116,28 +107,27 @@ def tab(views: Sequence[RunView]) -> None:
 # ---- what is asked
 
 
-def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
+def _chosen(runs: Sequence[RunView], retrain: bool) -> Planned | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
-    others = transfer_spec.able(listing.overview())
-    known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
-    known = {v.record.id: v for v in transfer_spec.of_same_grid(list(known.values()), here[0])}
-    titles = listing.labels(list(known.values()))
-    first = _one_of_each_place(here)
+    others = [v for v in finished_prunings(listing.overview()) if not recorded.of(v.record.id)]
+    by_id = {v.record.id: v for v in of_same_grid([*runs, *others], runs[0])}
+    titles = listing.labels(list(by_id.values()))
+    first = _one_of_each_place(runs)
     picked = st.session_state.get("transfer_runs", first)
     if frame.controls():
         picked = st.multiselect(
             "Masks, models and data of these runs",
-            list(known),
-            [i for i in first if i in known],
+            list(by_id),
+            [i for i in first if i in by_id],
             key="transfer_runs",
             format_func=lambda i: titles.get(i, i),
             help="Finished pruning runs with as many heads. Of a run with several seeds, the masks of the first",
         )
-    chosen = [known[i] for i in picked if i in known]
-    if wrong := _why_not(chosen):
-        st.info(plain(wrong), icon=":material/info:")
+    chosen = [by_id[i] for i in picked if i in by_id]
+    if why := _why_not(chosen):
+        st.info(plain(why), icon=":material/info:")
         return None
-    shares = transfer_spec.shares_of(chosen)
+    shares = shares_of(chosen)
     near = min(shares, key=lambda s: abs(s - 0.5))
     share, draws = st.session_state.get("transfer_share", near), st.session_state.get("transfer_draws", DRAWS)
     if frame.controls():
@@ -154,20 +144,21 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
                 read = controls.field(st.container(width=240), RANDOM, "transfer_draws")
                 try:
                     draws = read()
-                except UserError as bad:
-                    refused(bad)
+                except UserError as error:
+                    refused(error)
                     return None
-    seeds = SEEDS if retrain else (0,)
-    return transfer_spec.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
+    if retrain:
+        return plan_of(chosen, share, retrain=True, seeds=SEEDS)
+    return plan_of(chosen, share, random=int(draws))
 
 
-def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
+def _one_of_each_place(runs: Sequence[RunView]) -> list[str]:
     """The first run of each model and data: a sweep has many of one."""
-    titles: dict[str, str] = {}
-    for v in here:
+    ids: dict[str, str] = {}
+    for v in runs:
         spec = v.record.spec
-        titles.setdefault(json.dumps([spec.get(n) for n in ("model", "task", "data")]), v.record.id)
-    return list(titles.values())
+        ids.setdefault(json.dumps([spec.get(n) for n in ("model", "task", "data")]), v.record.id)
+    return list(ids.values())
 
 
 def _why_not(chosen: Sequence[RunView]) -> str:
@@ -178,7 +169,7 @@ def _why_not(chosen: Sequence[RunView]) -> str:
     if len(grids) > 1:
         shapes = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
         return f"These runs have heads in grids of {shapes}, so a mask of one means other heads of the other."
-    if not transfer_spec.shares_of(chosen):
+    if not shares_of(chosen):
         return "These runs have no share of heads off in common. Choose runs with the same steps."
     return ""
 
@@ -204,13 +195,13 @@ def _as_it_is(planned: Planned) -> None:
             loaders.model_name(str(target["model"]))
             if target.get("data"):
                 loaders.confined(str(target["data"]))
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return
-    known: list[Cell] = _measured.get(key, list)
+    measured: list[Cell] = _measured.get(key, list)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[Cell]:
-        return measure(planned, tuple(known), known.append, progress, cancel)
+        return measure(planned, tuple(measured), measured.append, progress, cancel)
 
     cells = jobs.need(key, "Evaluating masks", work)
     if cells is not None:
@@ -255,44 +246,44 @@ def _retrained(planned: Planned | None) -> None:
                 f"↓ {plain(FILE)}", text, FILE, "application/json", key="transfer_spec", on_click="ignore"
             )
             st.code(f"headviz transfer {FILE} --out {OUT}", language="bash")
-        if lacking := [n for n, t in planned.spec.targets.items() if not t.get("base") and t["model"] != "demo"]:
-            st.caption(plain(f"The file lacks “base”, the pre-trained model, of {'; '.join(lacking)}: add it."))
+        if baseless := [n for n, t in planned.spec.targets.items() if not t.get("base") and t["model"] != "demo"]:
+            st.caption(plain(f"The file lacks “base”, the pre-trained model, of {'; '.join(baseless)}: add it."))
         st.session_state[RECIPE] = _recipe(planned)
-    sent = st.file_uploader(f"The output of headviz transfer ({OUT})", type=["jsonl"], key="transfer_file")
+    upload = st.file_uploader(f"The output of headviz transfer ({OUT})", type=["jsonl"], key="transfer_file")
     place = st.text_input("or its place on the dashboard's machine", "", key="transfer_place")
-    if sent is None and not place.strip():
+    if upload is None and not place.strip():
         return
     try:
-        if sent is not None:
-            raw, name = sent.getvalue(), sent.name
+        if upload is not None:
+            raw, name = upload.getvalue(), upload.name
         else:
             path = loaders.confined(place.strip())
             raw, name = read_small(path, LARGEST, "the output"), path.name
         cells = cells_of(raw.decode("utf-8", "replace"), name)
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return
     if not any(c.source for c in cells):
         st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")
         return
-    same = planned is not None and set(planned.own) >= {c.source for c in cells if c.source}
-    draw(cells, planned.own if planned is not None and same else None)
+    own = None
+    if planned is not None and set(planned.own) >= {c.source for c in cells if c.source}:
+        own = planned.own
+    draw(cells, own)
 
 
 def retrains(view: RunView) -> bool:
     """Whether the run's algorithm retrains the pruned models; only then are there tickets."""
-    known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
-    return known is not None and known.retrains
+    return algorithms.retrains(str(view.record.spec.get("algorithm")))
 
 
 def tickets(views: Sequence[RunView]) -> None:
     """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
 
-    able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
-    states = together([s for v in able if (s := state_of(v)) is not None])
-    rows = table_62(states).rows
-    if not rows:
-        retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
+    retrained = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
+    states = together([s for v in retrained if (s := state_of(v)) is not None])
+    if not table_62(states).rows:
+        retrain = ", ".join(a.title for a in algorithms.ALGORITHMS.values() if a.retrains)
         st.info(
             f"No winning tickets yet. They need an algorithm that retrains ({plain(retrain)}), the full model "
             "trained too, and at least one finished step of every seed.",
@@ -301,12 +292,12 @@ def tickets(views: Sequence[RunView]) -> None:
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
         st.info("With one seed there is no spread, so nothing follows: give several seeds.", icon=":material/info:")
-    asked = Option("margin", MARGIN, least=0.1, most=100, title="Loss that would matter, points")
-    margin = controls.field(st.container(), asked, "run_tickets_margin", width=260, step=0.5)
+    option = Option("margin", MARGIN, least=0.1, most=100, title="Loss that would matter, points")
+    margin = controls.field(st.container(), option, "run_tickets_margin", width=260, step=0.5)
     try:
         table = table_62(states, margin())
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
         return
     caption = (
         "Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the full "
