@@ -54,7 +54,7 @@ def test_one_class_for_all_is_worth_the_same_whichever_it_is(clf: headviz.Classi
     counts = np.bincount(half.gold)
     assert counts[0] > 2 * counts[2] > 4 * counts[1] > 0
     for label in (0, 2):  # which every draw has
-        result = half._metric(np.full(len(half.gold), label))
+        result = half.measure.of(np.full(len(half.gold), label))
         np.testing.assert_allclose(result, half.constant, atol=1e-12)
         np.testing.assert_allclose(half.left(result[None])[0], 0, atol=1e-12)
     np.testing.assert_allclose(half.left(half.full[None])[0], 1)
@@ -85,7 +85,7 @@ def test_balanced_accuracy_under_every_draw(classes: int, monkeypatch: pytest.Mo
     gold = np.sort(rng.integers(0, classes, 150))
     half = bare(gold, gold, monkeypatch)
     answers = np.where(rng.random(150) < 0.5, gold, rng.integers(-1, classes, 150))  # -1: none of the classes
-    for at, value in enumerate(half._metric(answers)[:30]):
+    for at, value in enumerate(half.measure.of(answers)[:30]):
         drawn = np.repeat(np.arange(150), half.weights[at])
         assert value == pytest.approx(balanced(answers[drawn], gold[drawn]), abs=1e-12)
 
@@ -95,7 +95,7 @@ def test_draws_in_which_nothing_is_known_do_not_count_as_nothing_left(monkeypatc
     half = bare(gold, gold, monkeypatch)
     lacking = (half.weights[:, 60:] == 0).all(axis=1)
     assert 0.05 < lacking.mean() < 0.3
-    left = half.left(half._metric(np.where(np.arange(62) < 50, gold, 1))[None])[0]
+    left = half.left(half.measure.of(np.where(np.arange(62) < 50, gold, 1))[None])[0]
     assert np.isnan(left[lacking]).all()
     assert np.nanpercentile(left, 2.5) > 0.5
 

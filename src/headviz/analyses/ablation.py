@@ -23,8 +23,8 @@ from ..results import Result
 from ..statistics.intervals import interval_of_mean, over_draws
 from ..statistics.significance import benjamini_hochberg, holm
 from ..storage.exchange import MaskLike, restored
-from .analysis import COST, PAIRED
-from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, subject, sweep
+from .analysis import COST, PAIRED, arguments
+from .common import SIGNIFICANT, Subject, cost_tables, evaluator_for, heads_where, subject, sweep
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -72,8 +72,7 @@ class Ablation(Result):
 
     def harmful(self, level: float = SIGNIFICANT) -> list[HeadId]:
         """Heads whose removal improves the metric significantly, the most harmful first."""
-        heads = np.argwhere(self.significant(level) & (self.values < 0))
-        return ordered(self.values, (HeadId(int(i), int(j)) for i, j in heads), seed=0)
+        return ordered(self.values, heads_where(self.significant(level) & (self.values < 0)), seed=0)
 
     @property
     def tied(self) -> int:
@@ -100,10 +99,8 @@ class Ablation(Result):
         if self.by_draw is None:
             return {}
         ends = np.full((2, *self.values.shape), np.nan)
-        for at in map(tuple, np.argwhere(np.isfinite(self.values))):
-            layer, head = at
-            _, low, high = interval_of_mean(self.by_draw[:, layer, head])
-            ends[:, layer, head] = low, high
+        for layer, head in heads_where(np.isfinite(self.values)):
+            ends[:, layer, head] = interval_of_mean(self.by_draw[:, layer, head])[1:]
         return {"draws_low": ends[0], "draws_high": ends[1]}
 
 
@@ -142,24 +139,19 @@ def ablate(
     whole = evaluator.whole(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
-    draws, baselines = [], []
-    each = list(evaluator.each_draw())
-    for draw, one in enumerate(each):
-        step_progress = part(progress, draw, len(each))
-        answers, deltas = sweep(one, masks, about.metric, reference=whole, progress=step_progress, cancel=cancel)
-        values, low, high, p = (empty_grid(whole) for _ in range(4))
-        for head, delta in zip(heads, deltas, strict=True):
-            values[head] = delta.full - delta.masked
-            # a cost is minus the change, so the ends are swapped; 0.0 - x is never -0.0
-            low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
-            p[head] = delta.p_value
-        draws.append((values, low, high, p))
+    tables, baselines = [], []
+    draws = list(evaluator.each_draw())
+    for place, draw in enumerate(draws):
+        step_progress = part(progress, place, len(draws))
+        answers, deltas = sweep(draw, masks, about.metric, reference=whole, progress=step_progress, cancel=cancel)
+        tables.append(cost_tables(whole, heads, deltas))
         baselines.append(answers.measure(answers.full, about.metric))
-    by_draw = None
-    if len(draws) > 1:
-        by_draw = np.array([one[0] for one in draws])
+    values, low, high, p = tables[0]
+    by_draw: NDArray | None = None
+    if len(tables) > 1:
+        by_draw, *others = np.stack(tables, axis=1)  # [4, draws, L, H]
         values = by_draw.mean(axis=0)
-        low, high, p = over_draws(*([one[i] for one in draws] for i in (1, 2, 3)))
+        low, high, p = over_draws(*others)
 
     baseline = float(np.mean(baselines))
     seconds = time.perf_counter() - start
@@ -167,13 +159,7 @@ def ablate(
 
 
 def run(request: Request) -> Ablation:
-    return ablate(
-        request.evaluator,
-        base=request.mask(),
-        metric=request.option("metric"),
-        progress=request.progress,
-        cancel=request.cancel,
-    )
+    return ablate(request.evaluator, base=request.mask(), **arguments(request, "metric"))
 
 
 def figure(result: Ablation) -> Figure:
@@ -265,6 +251,8 @@ def view(result: Ablation) -> View:
 def _harmful(result: Ablation) -> list[Table]:
     """The heads that the model is better without, the most harmful first; no table without any."""
     heads = result.harmful()
+    if not heads:
+        return []
     caption = (
         "Heads that do harm: what the model gains without each, in points. They are the best of many, so expect less "
         f"on new data.{order_note(tied(result.values[h] for h in heads), len(heads))}"
@@ -272,8 +260,7 @@ def _harmful(result: Ablation) -> list[Table]:
     scale = -result.subject.scale
     gains, ends = scale * result.values, (scale * result.interval_high, scale * result.interval_low)
     tests = {"p": result.p_value, "q": result.q_value}
-    made = heads_table("harmful_table", heads, "gain", gains, ends, tests, form="%.2f", caption=caption)
-    return [made] if heads else []
+    return [heads_table("harmful_table", heads, "gain", gains, ends, tests, form="%.2f", caption=caption)]
 
 
 def cost_grid(result: Ablation) -> Grid:
@@ -286,7 +273,7 @@ def cost_grid(result: Ablation) -> Grid:
         scale * result.values,
         f"cost: points of {about.called} lost",
         f"Points of {about.called} that the model loses without each head, on {about.n:,} {about.split} examples.",
-        tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(result.significant())),
+        tuple(heads_where(result.significant())),
         f"significant (q < {SIGNIFICANT:g})",
         undecided(result.interval_low, result.interval_high),
         {

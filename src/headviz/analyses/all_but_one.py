@@ -23,7 +23,7 @@ from ..progress import Cancel, Progress, after
 from ..reference import find
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
-from .analysis import in_points
+from .analysis import arguments, in_points
 from .common import Subject, empty_grid, first_draw, first_remark, predict_all, require_evaluator, subject, sweep
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def all_but_one(
         raise OptionError("The heads must be chosen with the same model that they are reported for.")
     evaluator, chooser = first_draw(evaluator), first_draw(chooser)
     about, chosen_on = subject(evaluator, metric), subject(chooser, metric)
-    total = len(present.kept) + present.num_layers + 2
     heads = present.kept
+    total = len(heads) + present.num_layers + 2
     masks = [_only(present, h) for h in heads]
     _, deltas = sweep(chooser, masks, chosen_on.metric, progress=after(progress, 0, total), cancel=cancel)
     table = empty_grid(present)
@@ -109,20 +109,17 @@ def all_but_one(
         replace(d, interval_low=0.0, interval_high=0.0) if mask == present else d
         for mask, d in zip(best_masks, answers.deltas(predictions, about.metric), strict=True)
     ]
-    q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
-    flat = [answers.remark(predicted, names) for predicted in predictions]
-    rows = tuple(
-        BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]), flat[i])
-        for i, (h, d) in enumerate(zip(best, reported, strict=True))
-    )
-    # where the metric had no value no head was chosen, so what it loses is not that of the layer's best
-    undefined: dict[str, Any] = dict.fromkeys(
-        ("delta", "interval_low", "interval_high", "p_value", "q_value"), float("nan")
-    )
-    rows = tuple(replace(row, **undefined) if np.isnan(table[row.layer, row.head]) else row for row in rows)
+    q_values = benjamini_hochberg([d.p_value for d in reported])
+    rows = []
+    for head, d, q, predicted in zip(best, reported, q_values, predictions, strict=True):
+        change = [d.delta, d.interval_low, d.interval_high, d.p_value, float(q)]
+        if np.isnan(table[head]):  # no head was chosen, so this is not what the layer's best one loses
+            change = [float("nan")] * len(change)
+        rows.append(BestHead(*head, *change, remark=answers.remark(predicted, evaluator.data.label_names)))
     if progress is not None:
         progress(total, total)
-    return AllButOne(about, select, chosen_on, answers.measure(answers.full, about.metric), table, rows, margin)
+    baseline = answers.measure(answers.full, about.metric)
+    return AllButOne(about, select, chosen_on, baseline, table, tuple(rows), margin)
 
 
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:
@@ -131,16 +128,9 @@ def _only(present: HeadMask, kept: HeadId) -> HeadMask:
 
 
 def run(request: Request) -> AllButOne:
-    select = request.option("select")
-    return all_but_one(
-        request.evaluator,
-        select,
-        request.on(request.sample()) if select == "other" else None,
-        metric=request.option("metric"),
-        margin=request.option("margin"),
-        progress=request.progress,
-        cancel=request.cancel,
-    )
+    evaluator, select = request.evaluator, request.option("select")
+    other = request.on(request.sample()) if select == "other" else None
+    return all_but_one(evaluator, select, other, **arguments(request, "metric", "margin"))
 
 
 def figure(result: AllButOne) -> Figure:
@@ -179,11 +169,13 @@ def figure(result: AllButOne) -> Figure:
 def finding(result: AllButOne) -> str:
     if not result.rows:
         return "No layer of this model has heads."
-    known = [r for r in result.rows if r.delta == r.delta]
-    if not known:
-        return f"{one_class_remark(result)}{result.subject.called} has no value with one head in a layer."
-    scale, worst = result.subject.scale, min(known, key=lambda r: r.delta)
-    most = [_layer(result, r) for r in known if r.delta == worst.delta]
+    # where one head gives (nearly) the same answer to everything
+    remark = first_remark([(f"With one head in {_layer(result, r)}, ", r.remark) for r in result.rows], "layer")
+    measured = [r for r in result.rows if r.delta == r.delta]
+    if not measured:
+        return f"{remark}{result.subject.called} has no value with one head in a layer."
+    scale, worst = result.subject.scale, min(measured, key=lambda r: r.delta)
+    most = [_layer(result, r) for r in measured if r.delta == worst.delta]
     enough = sum(within(r.interval_low, result.margin / scale) for r in result.rows)
     lost = "No layer loses anything on these examples."
     if scale * worst.delta <= -0.05:  # what is written as 0.0 is no loss
@@ -191,20 +183,15 @@ def finding(result: AllButOne) -> str:
         named, change = " and ".join(most), points_changed(worst.delta, low, high, scale)
         named = f"{len(most)} layers" if len(most) > NAMED else f"{named[0].upper()}{named[1:]}"
         lost = f"{named} {'loses' if len(most) == 1 else 'each lose'} most: {change}."
-    of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {result.margin:g} points"
-    sentence = f"In {enough} {of} one head is enough: {loss} is excluded."
+    layers, loss = f"{len(measured)} layer{'s' * (len(measured) > 1)}", f"a loss of more than {result.margin:g} points"
+    sentence = f"In {enough} of {layers} one head is enough: {loss} is excluded."
     if not enough:
-        sentence = f"In no layer is one head shown to be enough: {loss} is possible{' in each' * (len(known) > 1)}."
-    missing = len(result.rows) - len(known)
+        sentence = f"In no layer is one head shown to be enough: {loss} is possible{' in each' * (len(measured) > 1)}."
+    missing = len(result.rows) - len(measured)
     lost += f" In {missing} more layer{'s' * (missing > 1)} the metric has no value." if missing else ""
     if result.select == "same":
         lost += " The heads were chosen on these same examples, so the cost looks smaller than it is."
-    return f"{one_class_remark(result)}{sentence} {lost}"
-
-
-def one_class_remark(result: AllButOne) -> str:
-    """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
-    return first_remark([(f"With one head in {_layer(result, r)}, ", r.remark) for r in result.rows], "layer")
+    return f"{remark}{sentence} {lost}"
 
 
 def _layer(result: AllButOne, row: BestHead) -> str:
@@ -249,5 +236,5 @@ def view(result: AllButOne) -> View:
 
 def recipe(options: Mapping[str, Any]) -> str:
     chosen_on = ["same"] if options["select"] == "same" else ["other", Code("headviz.evaluator_of(clf, some)")]
-    made = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **changed(options, (MARGIN_OPTION,)))
-    return f"result = {made}"
+    code = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **changed(options, (MARGIN_OPTION,)))
+    return f"result = {code}"

@@ -209,3 +209,9 @@ class Request(Protocol):
     def option(self, name: str) -> Any:
         """The value of one of the analysis's options."""
         ...
+
+
+def arguments(request: Request, *options: str) -> dict[str, Any]:
+    """These options of a request under their names, with how it reports progress and is stopped."""
+    values = {name: request.option(name) for name in options}
+    return {**values, "progress": request.progress, "cancel": request.cancel}

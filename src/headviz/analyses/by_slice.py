@@ -7,8 +7,8 @@ the examples of each kind alone, and again on all the others, so that a speciali
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers.comparison import Answers, Delta
-from ..answers.metrics import constant_name, continued
+from ..answers.comparison import Answers
+from ..answers.metrics import constant_name
 from ..display.figures.heads import marked_map
 from ..display.numbers import points
 from ..display.table import Column, Picture, Table, View
@@ -28,8 +28,8 @@ from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..storage.exchange import MaskLike
-from .analysis import in_points
-from .common import SIGNIFICANT, Subject, first_draw, predict_all, subject
+from .analysis import arguments, in_points
+from .common import SIGNIFICANT, Subject, cost_tables, first_draw, first_remark, predict_all, subject
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -135,24 +135,17 @@ def by_slice(
         evaluator, masks, reference=whole, progress=after(progress, 0, total), cancel=cancel
     )
 
-    shape = (len(members), whole.num_layers, whole.num_heads)
-    tables = {name: np.full(shape, np.nan) for name in ("value", "low", "high", "p")}
-    step_progress = after(progress, len(masks) + 1, total)
-    for k, index in enumerate(tracked(members.values(), step_progress, cancel)):
-        for head, delta in zip(heads, _on(answers, predictions, index, about.metric), strict=True):
-            at = (k, *head)
-            tables["value"][at] = delta.full - delta.masked
-            tables["low"][at], tables["high"][at] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
-            tables["p"][at] = delta.p_value
-    tables["q"] = benjamini_hochberg(tables["p"])
+    tables = []
+    for index in tracked(members.values(), after(progress, len(masks) + 1, total), cancel):
+        deltas = answers.pick(index).deltas([p[index] for p in predictions], about.metric)
+        tables.append(cost_tables(whole, heads, deltas))
+    values, low, high, p = np.stack(tables, axis=1)  # [S, L, H] each
+    q = benjamini_hochberg(p)
 
     without = dict(zip(heads, predictions, strict=True))
     slices = [
-        replace(
-            _slice(name, index, {t: v[k] for t, v in tables.items()}, answers, without, about.metric),
-            remark=_remark(answers.pick(index), data),
-        )
-        for k, (name, index) in enumerate(members.items())
+        _slice(name, index, of_slice, answers, without, about.metric, data.label_names)
+        for (name, index), *of_slice in zip(members.items(), values, low, high, p, q, strict=True)
     ]
     order = sorted(range(len(slices)), key=lambda k: (-np.nan_to_num(slices[k].cost, nan=-np.inf), slices[k].name))
     return BySlice(
@@ -161,21 +154,17 @@ def by_slice(
         answers.measure(answers.full, about.metric),
         data.slice_name or "kind",
         tuple(slices[k] for k in order),
-        values=tables["value"][order],
-        interval_low=tables["low"][order],
-        interval_high=tables["high"][order],
-        p_value=tables["p"][order],
-        q_value=tables["q"][order],
+        values=values[order],
+        interval_low=low[order],
+        interval_high=high[order],
+        p_value=p[order],
+        q_value=q[order],
         seconds=time.perf_counter() - start,
-        remark=_remark(answers, data),
+        remark=answers.remark(answers.full, data.label_names),
     )
 
 
-def _remark(answers: Answers, data: Dataset) -> str:
-    return answers.remark(answers.full, data.label_names)
-
-
-def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
+def slices_of(data: Dataset) -> Mapping[str, NDArray[np.intp]]:
     """Where the examples of each kind are; a clear refusal where the data have none, or hardly two that are equal."""
     if data.slices is None:
         raise OptionError(
@@ -192,44 +181,41 @@ def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
     return {name: np.flatnonzero(labels == name) for name in names}
 
 
-def _on(answers: Answers, predictions: list[NDArray], index: NDArray, metric: str) -> list[Delta]:
-    return answers.pick(index).deltas([p[index] for p in predictions], metric)
-
-
 def _slice(
     name: str,
     index: NDArray,
-    tables: Mapping[str, NDArray],
+    tables: Sequence[NDArray],
     answers: Answers,
     predictions: Mapping[HeadId, NDArray],
     metric: str,
+    labels: Sequence[str],
 ) -> SliceCost:
-    own = answers.pick(index)
-    baseline, level = own.measure(own.full, metric), own.constant(metric)
-    order = highest(tables["value"])
-    certain = clear(tables["low"], tables["high"], tables["q"], SIGNIFICANT)
-    significant = int((certain & (tables["value"] > 0)).sum())
-    if not order:
-        nan = float("nan")
-        return SliceCost(name, len(index), baseline, None, nan, nan, nan, nan, nan, nan, significant, level)
-    head = order[0]
-    rest = np.setdiff1d(np.arange(len(answers.gold)), index)
-    elsewhere = float("nan")
-    if len(rest):
-        others = answers.pick(rest)
-        elsewhere = others.measure(others.full, metric) - others.measure(predictions[head][rest], metric)
-    cost, low, high, p, q = (float(tables[t][head]) for t in ("value", "low", "high", "p", "q"))
-    return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant, level)
+    """``tables`` [L, H]: the costs on this kind, both ends of their intervals, p and q."""
+    of_kind = answers.pick(index)
+    values, low, high, _, q = tables
+    head = next(iter(highest(values)), None)
+    numbers, elsewhere = [float("nan")] * len(tables), float("nan")
+    if head is not None:
+        numbers = [float(table[head]) for table in tables]
+        outside = np.setdiff1d(np.arange(len(answers.gold)), index)
+        if len(outside):
+            others = answers.pick(outside)
+            elsewhere = others.measure(others.full, metric) - others.measure(predictions[head][outside], metric)
+    return SliceCost(
+        name,
+        len(index),
+        of_kind.measure(of_kind.full, metric),
+        head,
+        *numbers,
+        elsewhere=elsewhere,
+        significant=int((clear(low, high, q, SIGNIFICANT) & (values > 0)).sum()),
+        constant=of_kind.constant(metric),
+        remark=of_kind.remark(of_kind.full, labels),
+    )
 
 
 def run(request: Request) -> BySlice:
-    return by_slice(
-        request.evaluator,
-        base=request.mask(),
-        metric=request.option("metric"),
-        progress=request.progress,
-        cancel=request.cancel,
-    )
+    return by_slice(request.evaluator, base=request.mask(), **arguments(request, "metric"))
 
 
 def figure(result: BySlice) -> Figure:
@@ -252,7 +238,9 @@ def figure(result: BySlice) -> Figure:
 
 def finding(result: BySlice) -> str:
     scale, losing = result.subject.scale, [k for k in result.slices if k.significant]
-    remark = f"{result.remark} " if result.remark else first_remark([(f"On {k.name}, ", k.remark) for k in result.slices])
+    remark = first_remark([(f"On {k.name}, ", k.remark) for k in result.slices])
+    if result.remark:
+        remark = f"{result.remark} "
     if not losing:
         sizes = sorted({k.n for k in result.slices})
         count = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"

@@ -13,6 +13,7 @@ from .. import plugins
 from ..answers.comparison import Answers, Delta
 from ..answers.metrics import continued, metric_title
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
+from ..heads import HeadId
 from ..progress import Cancel, Progress, after, require_functions, tracked
 from ..results import Result
 from ..scores import SCORES
@@ -197,6 +198,22 @@ def first_remark(remarks: Sequence[tuple[str, str]], noun: str = "") -> str:
     others = len(remarked) - 1
     nouns = f" {noun}{'s' * (others > 1)}" if noun else ""
     return f"{about}{continued(remark)} {f'The like holds for {others} more{nouns}. ' if others else ''}"
+
+
+def cost_tables(mask: HeadMask, heads: Sequence[HeadId], deltas: Sequence[Delta]) -> NDArray[np.float64]:
+    """[4, L, H] what each head costs, both ends of its interval, and p; NaN for all other heads of the grid.
+
+    A cost is minus the change, so the ends are swapped; 0.0 - x is never -0.0.
+    """
+    tables = np.full((4, mask.num_layers, mask.num_heads), np.nan)
+    for head, d in zip(heads, deltas, strict=True):
+        tables[:, *head] = d.full - d.masked, 0.0 - d.interval_high, 0.0 - d.interval_low, d.p_value
+    return tables
+
+
+def heads_where(marked: NDArray[np.bool_]) -> list[HeadId]:
+    """The heads that are true in a table [L, H], row by row."""
+    return [HeadId(int(layer), int(head)) for layer, head in np.argwhere(marked)]
 
 
 def empty_grid(mask: HeadMask) -> NDArray[np.float64]:

@@ -139,12 +139,13 @@ def correlation_grids(
         Band(low, high, float(np.mean([in_band(g, low, high) for g in fresh])), in_band(tuned, low, high))
         for low, high in bands
     )
-    how = source or f"a fresh classification head, mean over {len(pretrained)} seeds"
-    called = "masked-language model" if len(pretrained) == 1 and source else "fresh head {}"
-    before = tuple(_level(called.format(i), g) for i, g in enumerate(fresh))
+    name = "masked-language model" if len(pretrained) == 1 and source else "fresh head {}"
+    before = tuple(_level(name.format(i), g) for i, g in enumerate(fresh))
     after = tuple(_level(f"seed {i}", g) for i, g in enumerate([tuned, *grids[1 + len(pretrained) :]]))
     tables = (mean, spread, tuned, tuned - mean)
-    return CorrelationGrids(score, data, n, how, *tables, shares, absolute, before, after, _change(before, after))
+    change = _change(before, after)
+    source = source or f"a fresh classification head, mean over {len(pretrained)} seeds"
+    return CorrelationGrids(score, data, n, source, *tables, shares, absolute, before, after, change)
 
 
 def _level(model: str, grid: Grid) -> Level:
@@ -164,7 +165,7 @@ def _change(before: Sequence[Level], after: Sequence[Level]) -> Change | None:
 def in_band(grid: Grid, low: float, high: float) -> float:
     """Share of the measured heads with low ≤ value < high; the band that ends at 1 includes it."""
     values = grid[np.isfinite(grid)]
-    if values.size == 0:
+    if not values.size:
         return float("nan")
     inside = (values >= low) & ((values < high) | ((high >= 1.0) & (values == high)))
     return float(inside.mean())
@@ -180,19 +181,18 @@ def run(request: Request) -> CorrelationGrids:
     most = request.option("tokens") or None
     clf, data, base = replace(request.clf, cut_at=most), request.sample(), request.option("base")
     tuned = [place.strip() for place in request.option("tuned").split(",") if place.strip()]
-    others = [replace(request.load(place), cut_at=most) for place in tuned]
-    known: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "score": score,
         "data": f"{data.task.name} {data.split}",
         "n": len(data),
-        "others": others,
+        "others": [replace(request.load(place), cut_at=most) for place in tuned],
         "progress": request.progress,
         "cancel": request.cancel,
     }
     if source == FRESH:
         heads = range(request.option("heads"))
         fresh = [replace(request.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
-        return correlation_grids(clf, fresh, lambda model: request.score(model, score, data), **known)
+        return correlation_grids(clf, fresh, lambda model: request.score(model, score, data), **settings)
 
     copies, mlm = request.option("copies"), replace(request.load(base, masked_lm=True), cut_at=most)
 
@@ -204,7 +204,7 @@ def run(request: Request) -> CorrelationGrids:
         seed = request.option("seed")
         return mean_of(masked_rows(model, data, statistic, copies=copies, seed=seed, progress=request.progress))
 
-    return correlation_grids(clf, [mlm], measure, source=masked_source(copies), **known)
+    return correlation_grids(clf, [mlm], measure, source=masked_source(copies), **settings)
 
 
 def figure(result: CorrelationGrids) -> Figure:
@@ -233,15 +233,15 @@ def finding(result: CorrelationGrids) -> str:
     if change is None:
         return f"{sentence} Whether fine-tuning raises or lowers it takes several fine-tuning seeds (--tuned A,B,…)."
     ends = f"{number(change.difference)} [{number(change.low)}, {number(change.high)}] over {change.seeds} seeds"
-    moved = {"gain": "raises", "loss": "lowers"}.get(verdict(change.low, change.high))
-    if moved is None:
+    verb = {"gain": "raises", "loss": "lowers"}.get(verdict(change.low, change.high))
+    if verb is None:
         return f"{sentence} Change {ends}: the seeds do not tell whether fine-tuning raises or lowers it."
-    return f"{sentence} Fine-tuning {moved} it: {ends}."
+    return f"{sentence} Fine-tuning {verb} it: {ends}."
 
 
 def view(result: CorrelationGrids) -> View:
     shares = ("pre-trained, %", "fine-tuned, %")
-    both = (("pre-trained", result.before), ("fine-tuned", result.after))
+    levels_by_kind = (("pre-trained", result.before), ("fine-tuned", result.after))
     return View(
         finding(result),
         (
@@ -259,7 +259,7 @@ def view(result: CorrelationGrids) -> View:
             Table(
                 "correlation_levels",
                 ("model", *columns("%.3f", "mean ρ", "mean |ρ|")),
-                [[f"{kind}, {x.model}", x.signed, x.absolute] for kind, levels in both for x in levels],
+                [[f"{kind}, {x.model}", x.signed, x.absolute] for kind, levels in levels_by_kind for x in levels],
                 "Means over the heads, of each model on its own.",
             ),
         ),

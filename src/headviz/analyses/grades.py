@@ -59,10 +59,6 @@ class Grade(Result):
 
     __iter__ = None  # type: ignore[assignment]  # pandas takes rows that are no lists as their fields
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "curve", tuple(self.curve))
-        object.__setattr__(self, "tied", tuple(self.tied))
-
     @property
     def heads_tied(self) -> str | None:
         """How many heads tie in each half's table; None where it was not recorded."""
@@ -198,22 +194,21 @@ def cost(result: Grades) -> Figure:
     """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
     shown = sorted((g for g in result if g.score != RANDOM), key=_seconds)
     named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]
-    areas = [g.area for g in shown]
+    areas, times = [g.area for g in shown], [_seconds(g) for g in shown]
     fig = Figure()
     fig.add_scatter(
-        x=[_seconds(g) for g in shown],
+        x=times,
         y=areas,
         mode="markers+text",
-        text=[g.score if wanted else "" for g, wanted in zip(shown, named, strict=True)],
+        text=[g.score if has_name else "" for g, has_name in zip(shown, named, strict=True)],
         # no cheaper score keeps more, so there is room on the left; the cheapest stands at the edge
         textposition=["bottom right", *(["top left"] * (len(shown) - 1))],
         customdata=[g.score for g in shown],
-        marker={"size": 8, "color": [CLASSES[0] if wanted else FAINT for wanted in named]},
+        marker={"size": 8, "color": [CLASSES[0] if has_name else FAINT for has_name in named]},
         error_y=whisker(areas, [g.area_low for g in shown], [g.area_high for g in shown]),
         hovertemplate="%{customdata}: %{y:.3f}, %{x:.2g} s<extra></extra>",
         showlegend=False,
     )
-    times = [_seconds(g) for g in shown]
     decades = 1 if times and max(times) > 10 * min(times) else None  # a shorter axis may hold no power of ten
     fig.update_xaxes(title="CPU seconds per example", type="log", dtick=decades)
     fig.update_yaxes(title="area")
@@ -231,15 +226,15 @@ def finding(result: Grades) -> str:
         return "On these examples the largest area is not shown to be better than that of random orders."
     sentence = (
         f"On this model use {result.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
+        "10 to 90 % of the heads removed"
     )
-    sentence += "10 to 90 % of the heads removed"
-    same = [name for name in result.equals if name != RANDOM]
-    sentence += f", not significantly better than {', '.join(same)}" if same else ""
+    if equals := [name for name in result.equals if name != RANDOM]:
+        sentence += f", not significantly better than {', '.join(equals)}"
     if not result.not_better:
         return f"{sentence}. Every score graded is shown to be better than random orders."
     worse = [g.score for g in result.scores if g.lead_high < 0]
-    open_ = [name for name in result.not_better if name not in worse]
-    sentence += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
+    if unclear := [name for name in result.not_better if name not in worse]:
+        sentence += f". Not shown to be better than random orders: {', '.join(unclear)}"
     return f"{sentence}. Worse than random orders: {', '.join(worse)}." if worse else f"{sentence}."
 
 
@@ -255,10 +250,9 @@ def table_of(result: Grades) -> Table:
 
 def view(result: Grades) -> View:
     truth = f"{result.planted} heads with a known part" if result.planted else "no head's part is known"
-    known = result.metric
     kept = KEPT.format(
-        metric=metric_title(known) if known else "the metric of its job",
-        level=constant_name(known) if known else "the best constant answer",
+        metric=metric_title(result.metric) if result.metric else "the metric of its job",
+        level=constant_name(result.metric) if result.metric else "the best constant answer",
     )
     pictures = [Picture("grades", lambda: figure(result), kept)]
     if any(g.curve for g in result):

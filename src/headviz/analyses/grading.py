@@ -11,6 +11,7 @@ tie, it is the mean over ten drawn orders of them.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Mapping, Sequence, Set
@@ -45,7 +46,8 @@ from ..storage.exchange import restored
 from ..storage.store import Store, make_key, store_for
 from ..tasks.dataset import require_dataset
 from ..tasks.sampling import members_of
-from .analysis import SPLITS, Request, explained
+from .analysis import SPLITS, Request, arguments, explained
+from .common import heads_where
 from .grades import RANDOM, SHARES, Grade, Grades
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ class Half:
         self.weights = np.concatenate([np.ones((1, n), dtype=weights.dtype), weights])
         self.measure = answer.drawn(self.gold, self.weights)
         self.constant = self.measure.constant
-        self.full = self._metric(self.evaluator.predictions(clf.full_mask))
+        self.full = self.measure.of(self.evaluator.predictions(clf.full_mask))  # [1 + draws]; first the half itself
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0] + LEAST_KNOWN:
             reached = f"{metric_title(answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
@@ -116,23 +118,17 @@ class Half:
                 "order can be graded. More examples may do."
             )
 
-    def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
-        """[1 + draws] of the measure; the first is that of the half itself."""
-        return self.measure.of(predictions)
-
     def curves(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> list[NDArray[np.float64]]:
         """[shares, 1 + draws]: the metric with ever more heads off, the lowest values first.
 
         One for each of ten orders of the heads that tie, or for the one where none does. A mask is evaluated once.
         """
         heads = present.kept
-        known: dict[HeadMask, NDArray[np.float64]] = {}
 
+        @functools.cache
         def metric(mask: HeadMask) -> NDArray[np.float64]:
-            if mask not in known:
-                stop_if(cancel)
-                known[mask] = self._metric(self.evaluator.predictions(mask, keep=False))
-            return known[mask]
+            stop_if(cancel)
+            return self.measure.of(self.evaluator.predictions(mask, keep=False))
 
         orders = [ordered(values, heads, seed) for seed in draws(grid_values(values, heads))]
         counts = [round(share * len(heads)) for share in SHARES]
@@ -143,15 +139,15 @@ class Half:
 
         NaN for a draw in which it has nothing, as one of a single class.
         """
-        known = self.full - self.constant
+        above = self.full - self.constant
         with np.errstate(divide="ignore", invalid="ignore"):
-            left: NDArray[np.float64] = np.where(known > LEAST_KNOWN, (curve - self.constant) / known, np.nan)
-        return left
+            share: NDArray[np.float64] = np.where(above > LEAST_KNOWN, (curve - self.constant) / above, np.nan)
+        return share
 
     def benchmark(self, present: HeadMask, curve: NDArray) -> tuple[float, float]:
         """CPR and CMD: the areas of f and of |1 − f| over the share of heads kept, f from 0 at none to 1 at all."""
         if self._none is None:
-            self._none = float(self._metric(self.evaluator.predictions(present.without(present.kept)))[0])
+            self._none = float(self.measure.of(self.evaluator.predictions(present.without(present.kept)))[0])
         none, full = self._none, float(self.full[0])
         if full == none:
             return float("nan"), float("nan")
@@ -163,24 +159,21 @@ class Half:
 
 def auroc(values: NDArray, positives: Set[HeadId]) -> float:
     """The probability that a head of ``positives`` has a higher value than another; ties count half."""
-    known = np.isfinite(values)
-    wanted = np.zeros(values.shape, dtype=bool)
-    for head in positives:
-        wanted[head] = True
-    ranks = scipy.stats.rankdata(values[known])
-    good = wanted[known]
-    n, m = int(good.sum()), int((~good).sum())
+    heads = heads_where(np.isfinite(values))
+    positive = np.array([head in positives for head in heads], dtype=bool)
+    ranks = scipy.stats.rankdata(grid_values(values, heads))
+    n, m = int(positive.sum()), int((~positive).sum())
     if not n or not m:
         return float("nan")
-    return float((ranks[good].sum() - n * (n + 1) / 2) / (n * m))
+    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m))
 
 
 def precision(values: NDArray, positives: Set[HeadId]) -> float:
     """The share of ``positives`` among as many heads of the highest values; expected, where heads tie."""
-    known = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))]
-    wanted = [h in positives for h in known]
-    count = sum(wanted)
-    return float(in_lowest(grid_values(-values, known), count)[wanted].sum()) / count if count else float("nan")
+    heads = heads_where(np.isfinite(values))
+    positive = [head in positives for head in heads]
+    count = sum(positive)
+    return float(in_lowest(grid_values(-values, heads), count)[positive].sum()) / count if count else float("nan")
 
 
 def overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
@@ -196,12 +189,11 @@ def planted_in(clf: Classifier) -> frozenset[HeadId] | None:
     return frozenset(planted_heads()) if clf.digest == shipped else None
 
 
-ABLATION, SHAPLEY = "ablation", "shapley"
+SHAPLEY = "shapley"
 SEEDS = 20  # orders that the random score is averaged over, in all splits together
 LEAST = 40  # examples
 VERSION, WORDS = 5, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
-WHY_CLASSES = "areas count right answers of each class, and translations have no classes"
 
 
 def grade(
@@ -231,7 +223,10 @@ def grade(
     require_model(clf)
     require_dataset(data)
     if not explained(clf.answer):
-        raise OptionError(f"Scores of {clf.kind} models such as '{clf.name}' are not graded: {WHY_CLASSES}.")
+        raise OptionError(
+            f"Scores of {clf.kind} models such as '{clf.name}' are not graded: areas count right answers of each "
+            "class, and translations have no classes."
+        )
     usual = [name for name, score in SCORES.items() if score.fits(clf.answer) and not score.slow]
     if isinstance(scores, str) or not isinstance(scores, Sequence | None):
         raise OptionError(f"scores are a list of names, such as ['taylor', 'random'], not {shown(scores)}.")
@@ -266,16 +261,17 @@ def measure(
         ]
         for split in range(splits)
     ]
-    truth = Truth(
-        [
-            score_heads(clf, half.data, ABLATION, label_order=label_order, cache=cache, cancel=cancel).values
-            for half in halves[0]
-        ],
-        planted_in(clf),
-    )
-    known, results = Known(cache, clf, data, label_order, splits), {}
-    for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
-        results[name] = known.get(name) or known.keep(name, _measured(clf, halves, truth, name, cache, cancel))
+    costs = [
+        score_heads(clf, half.data, "ablation", label_order=label_order, cache=cache, cancel=cancel).values
+        for half in halves[0]
+    ]
+    planted, stored, results = planted_in(clf), Stored(cache, clf, data, label_order, splits), {}
+    for name in tracked(dict.fromkeys([*names, RANDOM]), progress, cancel):
+        result = stored.get(name)
+        if result is None:
+            result = _measured(clf, halves, costs, planted, name, cache, cancel)
+            stored.put(name, result)
+        results[name] = result
     return results
 
 
@@ -287,24 +283,18 @@ def graded(
     order = [*(name for name in results if name != RANDOM), RANDOM]
     draws, by_half = (np.array([getattr(results[name], of) for name in order]) for of in ("areas", "halves"))
     picked = differences(draws[:-1, 1:], by_half[:-1]).all if len(order) > 2 else float("nan")
-    nothing = np.zeros_like(draws[:1, 1:]), np.zeros_like(by_half[:1])  # what an area by itself is compared with
-    every = differences(np.concatenate([draws[:, 1:], nothing[0]]), np.concatenate([by_half, nothing[1]]))
+    # the last one has no area at all: what an area by itself is compared with
+    with_none = (np.concatenate([areas, np.zeros_like(areas[:1])]) for areas in (draws[:, 1:], by_half))
+    every = differences(*with_none)
     grades = []
     for name in names:
-        at = order.index(name)
-        widths = every.one * every.errors[at, [-1, -2]]
-        behind = None if name == best else picked * float(every.errors[at, order.index(best)])
-        grades.append(_graded(name, results, best, float(widths[0]), float(widths[1]), behind))
+        errors = every.errors[order.index(name)]
+        behind = None if name == best else picked * float(errors[order.index(best)])
+        grades.append(
+            _graded(name, results, best, float(every.one * errors[-1]), float(every.one * errors[-2]), behind)
+        )
     grades.sort(key=lambda g: -g.area)
     return Grades(tuple(grades), best, len(planted or ()), n, title, by_half.shape[1])
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What scores are compared with: the exact costs on both halves, and the heads whose part is known."""
-
-    costs: Sequence[NDArray]
-    planted: frozenset[HeadId] | None
 
 
 @dataclass(frozen=True)
@@ -326,12 +316,6 @@ class Measured(Result):
     by_ties: tuple[float, ...] = ()  # the area in each order of the heads that tie
     halves: tuple[tuple[float, ...], ...] = ()  # the area on each half of each split
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Measured:
-        """What ``to_dict`` wrote; what is no longer kept is passed over."""
-        measured: Measured = restored(cls, record, (0, 0))
-        return measured
-
     @property
     def area(self) -> float:
         return float(self.areas[0])
@@ -340,11 +324,11 @@ class Measured(Result):
         """Spearman with the tables of another score, each on the half that this one has not seen."""
         if not self.tables or not other.tables:
             return None
-        both = ((values, other.tables[1 - half][0]) for half in (0, 1) for values in self.tables[half])
-        return float(np.mean([rank_correlation(mine, theirs) for mine, theirs in both]))
+        pairs = ((table, other.tables[1 - half][0]) for half in (0, 1) for table in self.tables[half])
+        return float(np.mean([rank_correlation(*pair) for pair in pairs]))
 
 
-class Known:
+class Stored:
     """What was measured of each score on one model and data, in the cache: a grading that was stopped goes on there."""
 
     def __init__(
@@ -368,12 +352,14 @@ class Known:
 
     def get(self, name: str) -> Measured | None:
         entry = None if self.store is None else self.store.get(self._key(name))
-        return None if entry is None else Measured.read(json.loads(entry.words[WORDS]))
+        if entry is None:
+            return None
+        measured: Measured = restored(Measured, json.loads(entry.words[WORDS]), (0, 0))  # passes over other fields
+        return measured
 
-    def keep(self, name: str, measured: Measured) -> Measured:
+    def put(self, name: str, measured: Measured) -> None:
         if self.store is not None:
             self.store.put(self._key(name), {}, {WORDS: measured.to_json()})
-        return measured
 
     def _key(self, name: str) -> str:
         return make_key("grade", score=name, **self.about, **plugins.key_part("score", name))
@@ -382,11 +368,13 @@ class Known:
 def _measured(
     clf: Classifier,
     halves: Sequence[Sequence[Half]],
-    truth: Truth,
+    costs: Sequence[NDArray],
+    planted: frozenset[HeadId] | None,
     name: str,
     cache: Store | bool,
     cancel: Cancel | None,
 ) -> Measured:
+    """Of one score. ``costs`` are the exact costs on both halves, ``planted`` the heads whose part is known."""
     per_split, seconds = _tables(clf, halves, name, cache, cancel)
     present = clf.full_mask
     curves, tops, bench, agreements, rocs, precise, orders = [], [], [], [], [], [], []
@@ -404,10 +392,10 @@ def _measured(
                 # a random order from its other end is another random order
                 again = drawn if name == RANDOM else half.curves(present, -values, cancel)
                 tops.append(np.mean([half.left(curve)[:, 0].mean() for curve in again]))
-                agreements.append(rank_correlation(values, truth.costs[other]))
-                if truth.planted is not None:
-                    rocs.append(auroc(values, truth.planted))
-                    precise.append(precision(values, truth.planted))
+                agreements.append(rank_correlation(values, costs[other]))
+                if planted is not None:
+                    rocs.append(auroc(values, planted))
+                    precise.append(precision(values, planted))
             curves.append(np.mean(of_half, axis=0))
     stable = [overlap(a, b, present) for per_half in per_split for a, b in zip(*per_half, strict=True)]
     cpr, cmd = np.mean(bench, axis=0)
@@ -443,9 +431,9 @@ def _tables(
     seeded, per_split = score.options is not None and "seed" in declared(score.options), []
     for split, pair in enumerate(halves):
         seeds = [*range(split, SEEDS, len(halves))] if name == RANDOM else [split]
-        more: list[dict[str, Any]] = [{"seed": seed} if seeded and seed else {} for seed in seeds or [split]]
+        options: list[dict[str, Any]] = [{"seed": seed} if seeded and seed else {} for seed in seeds or [split]]
         how["cache"] = cache and not score.of_whole
-        per_split.append([[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in pair])
+        per_split.append([[score_heads(clf, half.data, name, **how, **o).values for o in options] for half in pair])
     if score.of_whole:  # its time does not grow with the examples
         seconds = (time.process_time() - began) / sum(len(half.data) for pair in halves for half in pair)
     return per_split, seconds
@@ -455,49 +443,40 @@ def _graded(
     name: str, results: Mapping[str, Measured], best: str, of_area: float, of_lead: float, of_behind: float | None
 ) -> Grade:
     """One row; the last three are half the widths of its intervals."""
-    mine, shapley = results[name], results.get(SHAPLEY)
-    lead, behind = mine.area - results[RANDOM].area, results[best].area - mine.area
+    result, shapley = results[name], results.get(SHAPLEY)
+    lead, behind = result.area - results[RANDOM].area, results[best].area - result.area
     return Grade(
         name,
-        mine.auroc,
-        mine.area,
-        mine.area - of_area,
-        mine.area + of_area,
-        mine.top,
-        mine.cpr,
-        mine.cmd,
+        result.auroc,
+        result.area,
+        result.area - of_area,
+        result.area + of_area,
+        result.top,
+        result.cpr,
+        result.cmd,
         lead,
         lead - of_lead,
         lead + of_lead,
-        None if of_behind is None else behind,
-        None if of_behind is None else behind - of_behind,
-        None if of_behind is None else behind + of_behind,
-        mine.agreement,
-        None if shapley is None else mine.agrees(shapley),
-        mine.precision,
-        None if name == RANDOM else mine.stability,
-        mine.seconds,
-        tuple(mine.curve),
-        tuple(mine.tied),
-        *((min(mine.by_ties), max(mine.by_ties)) if any(mine.tied) else ()),
+        *((None,) * 3 if of_behind is None else (behind, behind - of_behind, behind + of_behind)),
+        result.agreement,
+        None if shapley is None else result.agrees(shapley),
+        result.precision,
+        None if name == RANDOM else result.stability,
+        result.seconds,
+        result.curve,
+        result.tied,
+        *((min(result.by_ties), max(result.by_ties)) if any(result.tied) else ()),
     )
 
 
 def run(request: Request) -> Grades:
-    asked = request.option("scores")
-    names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
-    return grade(
-        request.clf,
-        request.data,
-        names,
-        request.progress,
-        label_order=request.label_order,
-        splits=request.option("splits"),
-        cancel=request.cancel,
-    )
+    scores = request.option("scores")
+    names = None if scores is None else [name.strip() for name in scores.split(",") if name.strip()]
+    order = request.label_order
+    return grade(request.clf, request.data, names, label_order=order, **arguments(request, "splits"))
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    asked = options.get("scores")
-    names = [[name.strip() for name in asked.split(",")]] if asked else []
+    scores = options.get("scores")
+    names = [[name.strip() for name in scores.split(",")]] if scores else []
     return f"result = {call('headviz.grade', Code('clf'), Code('data'), *names)}"

@@ -6,7 +6,7 @@ oracle: it has seen the answers that it is judged by. It looks at one head at a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -19,7 +19,6 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..answers.comparison import Answers
 from ..answers.metrics import constant_name, continued, corrected
 from ..display.figures.style import CLASSES, FAINT, NEUTRAL, band, constant_line, frame, limits, safe, whisker
 from ..display.numbers import number, points
@@ -126,9 +125,9 @@ def ordered_by(
 ) -> Order:
     """The lowest values first, with ten draws of the order among equals."""
     heads = present.kept if among is None else among
-    own = grid_values(values, heads)
-    plans = (stepwise(present, values, step, until, keep_per_layer, among, seed=one) for one in draws(own, seed))
-    return Order(tuple(plans), tied(own), len(heads))
+    of_heads = grid_values(values, heads)
+    plans = (stepwise(present, values, step, until, keep_per_layer, among, seed=s) for s in draws(of_heads, seed))
+    return Order(tuple(plans), tied(of_heads), len(heads))
 
 
 def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
@@ -139,21 +138,18 @@ def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
 
     ends = over_draws(*([getattr(p, n) for p in points] for n in ("interval_low", "interval_high", "p_value")))
     low, high, p_value = map(float, ends)
-    value, delta, left, over = (
-        fmean(getattr(p, n) for p in points) for n in ("value", "delta", "corrected", "over_random")
-    )
+    means = {n: fmean(getattr(p, n) for p in points) for n in ("value", "delta", "corrected", "over_random")}
     values, remarks = [p.value for p in points], [p.remark for p in points if p.remark]
-    remark = f"{remarks[0][:-1]}, in {len(remarks)} of {len(points)} orders." if remarks else ""
+    remark = remarks[0] if remarks else ""
+    if 0 < len(remarks) < len(points):
+        remark = f"{remark[:-1]}, in {len(remarks)} of {len(points)} orders."
     return replace(
         first,
-        value=value,
-        delta=delta,
-        corrected=left,
-        over_random=over,
+        **means,
         interval_low=low,
         interval_high=high,
         p_value=p_value,
-        remark=remarks[0] if len(remarks) == len(points) else remark,
+        remark=remark,
         masks=masks,
         ties_low=min(values),
         ties_high=max(values),
@@ -215,7 +211,7 @@ def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> N
 def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str:
     """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
     fair = [c for c in curves if c.name != ORACLE_NAME]  # which has seen the answers
-    best = max(fair or curves, key=_goes)
+    best = max(fair or curves, key=_quality)
     sentence = one_class_remark(best)
     if best.free > 0:
         last = best.kept[-1]
@@ -223,12 +219,11 @@ def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str
             f"{100 * best.free:.0f} % of the heads can go in the order of {best.name} "
             f"{at_most(last.interval_low, scale)} (margin {margin:g})."
         )
-        if even := [c.name for c in fair if c.free == best.free and c is not best]:
-            sentence += f" As many can in the order of {' and of '.join(even)}."
-        sentence += (
-            f" It is the best of {len(fair)} orders: expect a little less on new examples." if len(fair) > 1 else ""
-        )
-    elif (first := _first(best)) is not None:
+        if equals := [c.name for c in fair if c.free == best.free and c is not best]:
+            sentence += f" As many can in the order of {' and of '.join(equals)}."
+        if len(fair) > 1:
+            sentence += f" It is the best of {len(fair)} orders: expect a little less on new examples."
+    elif (first := _first_step(best)) is not None:
         most = " excludes most" if len(fair) > 1 and first.interval_low == first.interval_low else ""
         sentence += f"At the first step, {100 * first.sparsity:.0f} %, the order of {best.name}"
         sentence += f"{most}: {excluded(first.interval_low, scale, margin)}."
@@ -242,14 +237,14 @@ def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str
     return sentence + beats_random(curves)
 
 
-def _goes(curve: Curve) -> tuple[float, float]:
+def _quality(curve: Curve) -> tuple[float, float]:
     """How good an order is: how many heads can go, then how small the loss is that is still possible there."""
-    last = curve.kept[-1] if curve.free > 0 else _first(curve)
+    last = curve.kept[-1] if curve.free > 0 else _first_step(curve)
     low = float("nan") if last is None else last.interval_low
     return curve.free, low if low == low else float("-inf")
 
 
-def _first(curve: Curve) -> CurvePoint | None:
+def _first_step(curve: Curve) -> CurvePoint | None:
     """The first step with heads off whose change is known."""
     return next((p for p in curve.points if p.delta == p.delta and p.mask != curve.points[0].mask), None)
 
@@ -269,13 +264,13 @@ def beats_random(curves: Sequence[Curve]) -> str:
 
 def _where(curve: Curve) -> str:
     """At which shares an order beats a random one."""
-    known = [p for p in curve.points if p.over_random == p.over_random]
-    at = [i for i, p in enumerate(known) if p.over_random > 0]
-    first, last = (f"{100 * known[i].sparsity:.0f}" for i in (at[0], at[-1]))
-    if len(at) == 1:
+    compared = [p for p in curve.points if p.over_random == p.over_random]
+    better = [i for i, p in enumerate(compared) if p.over_random > 0]
+    first, last = (f"{100 * compared[i].sparsity:.0f}" for i in (better[0], better[-1]))
+    if len(better) == 1:
         return f"at {first} %"
-    gaps = "" if at == list(range(at[0], at[-1] + 1)) else f" at {len(at)} shares"
-    return f"{gaps.strip()}{' ' if gaps else ''}from {first} to {last} %"
+    gaps = f"at {len(better)} shares " if len(better) <= better[-1] - better[0] else ""
+    return f"{gaps}from {first} to {last} %"
 
 
 def one_class_remark(curve: Curve) -> str:
@@ -361,57 +356,50 @@ def measured(
     present = evaluator.clf.present
     masks = list(dict.fromkeys(mask for order in orders.values() for plan in order.plans for mask in plan))
     answers, predicted = predict_all(evaluator, masks, progress=progress, cancel=cancel)
+    predictions = dict(zip(masks, predicted, strict=True))
     baseline = answers.measure(answers.full, about.metric)
     constant = constant_of(evaluator, about.metric)
     labels = evaluator.data.label_names
-    made = {}
-    for mask, now, d in zip(masks, predicted, answers.deltas(predicted, about.metric), strict=True):
+    points = {}
+    for mask, d in zip(masks, answers.deltas(predicted, about.metric), strict=True):
         # the full model itself: no difference, whatever the examples
         ends = (0.0, 0.0) if mask == present else (d.interval_low, d.interval_high)
-        remark = answers.remark(now, labels)
+        remark = answers.remark(predictions[mask], labels)
         share = corrected(d.masked, baseline, constant)
-        made[mask] = CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark)
-    over = _over_random(dict(zip(masks, predicted, strict=True)), answers, about.metric)
-    chance = [{mask.sparsity: mask for mask in plan} for plan in (orders[RANDOM].plans if RANDOM in orders else [[]])]
+        points[mask] = CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark)
+    random = [{mask.sparsity: mask for mask in plan} for plan in (orders[RANDOM].plans if RANDOM in orders else [[]])]
+
+    @cache
+    def over_random(mask: HeadMask, other: HeadMask) -> float:
+        """The lower end of what one mask keeps more than another."""
+        (d,) = answers.against(predictions[other]).deltas([predictions[mask]], about.metric, tested=False)
+        return float(d.interval_low)
 
     def point(mask: HeadMask, draw: int) -> CurvePoint:
-        other = chance[draw % len(chance)].get(mask.sparsity)
-        return made[mask] if other in (None, mask) else replace(made[mask], over_random=over(mask, other))
+        other = random[draw % len(random)].get(mask.sparsity)
+        return points[mask] if other in (None, mask) else replace(points[mask], over_random=over_random(mask, other))
 
     def curve(name: str, order: Order) -> Curve:
         steps = zip(*order.plans, strict=True)
-        points = tuple(averaged([point(mask, draw) for draw, mask in enumerate(step)]) for step in steps)
-        return Curve(name, points, margin / about.scale, order.tied, order.heads)
+        means = tuple(averaged([point(mask, draw) for draw, mask in enumerate(step)]) for step in steps)
+        return Curve(name, means, margin / about.scale, order.tied, order.heads)
 
-    return PruningCurves(about, baseline, tuple(curve(*one) for one in orders.items()), constant, margin)
-
-
-def _over_random(
-    predicted: Mapping[HeadMask, NDArray], answers: Answers, metric: str
-) -> Callable[[HeadMask, HeadMask], float]:
-    """The lower end of what one mask keeps more than another; each pair is compared once."""
-
-    @cache
-    def lower(mask: HeadMask, other: HeadMask) -> float:
-        (d,) = answers.against(predicted[other]).deltas([predicted[mask]], metric, tested=False)
-        return float(d.interval_low)
-
-    return lower
+    return PruningCurves(about, baseline, tuple(curve(*item) for item in orders.items()), constant, margin)
 
 
 def run(request: Request) -> PruningCurves:
     steps = {"step": request.option("step"), "until": request.option("until")}
     keep, metric = request.option("keep-per-layer"), request.option("metric")
     check_steps(**steps, keep_per_layer=keep, heads=request.clf.num_heads)
-    asked = request.option("scores") or TO_PRUNE_BY
-    names = [name for name in map(str.strip, asked.split(",")) if name]
+    scores = request.option("scores") or TO_PRUNE_BY
+    names = [name for name in map(str.strip, scores.split(",")) if name]
     for name in names:
         check_score(name)
     orders = {}
     for name in names:
         if name == ORACLE:
-            first = part(request.progress, 0, 2)
-            table = ablate(request.evaluator, metric=metric, progress=first, cancel=request.cancel)
+            first_half = part(request.progress, 0, 2)
+            table = ablate(request.evaluator, metric=metric, progress=first_half, cancel=request.cancel)
             orders[ORACLE_NAME] = table.values
         else:
             orders[name] = request.score(request.clf, name, request.sample())
@@ -448,7 +436,7 @@ def figure(result: PruningCurves) -> Figure:
             mode="lines+markers",
             name=curve.name,
             legendgroup=curve.name,
-            line={"color": shade, "width": 2, "dash": "dot" if curve.name == ORACLE_NAME else _again(k)},
+            line={"color": shade, "width": 2, "dash": "dot" if curve.name == ORACLE_NAME else _dash(k)},
             marker={"size": 6},
             error_y=_of_ties(curve, shade),
             customdata=[
@@ -472,7 +460,7 @@ def _of_ties(curve: Curve, shade: str) -> dict[str, Any] | None:
     return {**whisker(*map(list, zip(*ends, strict=True))), "color": shade}
 
 
-def _again(place: int) -> str:
+def _dash(place: int) -> str:
     """Colours that come a second time differ in their dashes."""
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
@@ -499,9 +487,9 @@ def view(result: PruningCurves) -> View:
 
 def _ties(form: str) -> tuple[Column, ...]:
     return (
-        Column("heads tied", value=lambda of: of[0].tied, meaning="heads whose score is that of another"),
-        Column("lowest order", form, lambda of: of[1].ties_low),
-        Column("highest order", form, lambda of: of[1].ties_high),
+        Column("heads tied", value=lambda item: item[0].tied, meaning="heads whose score is that of another"),
+        Column("lowest order", form, lambda item: item[1].ties_low),
+        Column("highest order", form, lambda item: item[1].ties_high),
     )
 
 
@@ -518,19 +506,19 @@ def parts(result: PruningCurves, key: str, caption: str) -> tuple[Picture, Table
         Table.of(
             f"{key}_table",
             (
-                Column("order", value=lambda of: of[0].name),
-                Column("share off", "%.3f", lambda of: of[1].sparsity),
-                Column("heads off", value=lambda of: len(of[1].mask.off)),
-                Column(metric, form, lambda of: of[1].value),
+                Column("order", value=lambda item: item[0].name),
+                Column("share off", "%.3f", lambda item: item[1].sparsity),
+                Column("heads off", value=lambda item: len(item[1].mask.off)),
+                Column(metric, form, lambda item: item[1].value),
                 *(_ties(form) if ties else ()),
                 in_points(
                     "change",
-                    lambda of: scale * of[1].delta,
-                    lambda of: (scale * of[1].interval_low, scale * of[1].interval_high),
+                    lambda item: scale * item[1].delta,
+                    lambda item: (scale * item[1].interval_low, scale * item[1].interval_high),
                 ),
-                Column("p", value=lambda of: of[1].p_value),
-                Column("corrected", "%.3f", lambda of: of[1].corrected),
-                Column("answers", value=lambda of: of[1].remark),
+                Column("p", value=lambda item: item[1].p_value),
+                Column("corrected", "%.3f", lambda item: item[1].corrected),
+                Column("answers", value=lambda item: item[1].remark),
             ),
             points,
             caption="Changes in points. Corrected: the share that is left of what the full model has above the best "

@@ -26,7 +26,7 @@ from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.intervals import interval_of_series
 from ..storage.exchange import MaskLike
-from .analysis import REPEATS
+from .analysis import REPEATS, arguments
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -115,12 +115,12 @@ def speed(
         seconds: tuple[list[float], list[float]] = ([], [])
         step_progress = after(progress, number * (repeats + 1), total)
         for turn in tracked(range(repeats + 1), step_progress, cancel):
-            for which in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both
-                took = _time((clf, small)[which], batch)
+            for place in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both
+                spent = _time((clf, small)[place], batch)
                 if turn:
-                    seconds[which].append(took)
+                    seconds[place].append(spent)
         rows.append(_row(size, *seconds))
-    whole, cut = clf.cost(length=length), small.cost(length=length)
+    full, pruned = clf.cost(length=length), small.cost(length=length)
     return Speed(
         clf.name,
         small.present,
@@ -128,9 +128,9 @@ def speed(
         repeats,
         torch.get_num_threads(),
         str(clf.device),
-        whole.flops / cut.flops,
-        (whole.parameters, cut.parameters),
-        (whole.flops, cut.flops),
+        full.flops / pruned.flops,
+        (full.parameters, pruned.parameters),
+        (full.flops, pruned.flops),
         tuple(rows),
         len(clf.present.off),
     )
@@ -146,9 +146,8 @@ def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
 
 def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
     """Texts of random tokens, always the same."""
-    generator = torch.Generator().manual_seed(0)
     words = int(clf.config.vocab_size)
-    ids = torch.randint(0, words, (size, length), generator=generator)
+    ids = torch.randint(0, words, (size, length), generator=torch.Generator().manual_seed(0))
     # padding in the middle would shift the positions of some families; BART answers at the one end of a text
     end = getattr(clf.config, "eos_token_id", None)
     special = {token for token in (clf.tokenizer.pad_token_id, end) if isinstance(token, int)}
@@ -184,15 +183,7 @@ def run(request: Request) -> Speed:
         if not 0 < share < 1:
             raise OptionError(f"The share of heads to remove lies between 0 and 1, and {share} does not (--remove).")
         mask = present.without_random(max(0, round(share * present.size) - len(present.off)))
-    return speed(
-        request.clf,
-        mask,
-        batches=sizes,
-        length=request.option("length"),
-        repeats=request.option("repeats"),
-        progress=request.progress,
-        cancel=request.cancel,
-    )
+    return speed(request.clf, mask, batches=sizes, **arguments(request, "length", "repeats"))
 
 
 def figure(result: Speed) -> Figure:
@@ -266,16 +257,16 @@ def _noise(row: SpeedRow, result: Speed) -> bool:
 def finding(result: Speed) -> str:
     """The ratio at the largest batch whose timing can be true; none where no timing can."""
     heads = f"{result.removed} of {result.mask.size - result.gone} heads removed"
-    true = [r for r in result.rows if not _noise(r, result)]
+    credible = [r for r in result.rows if not _noise(r, result)]
     refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in result.rows if _noise(r, result)]
-    if not true:
+    if not credible:
         return (
             f"No speed is known: every timing says more than the ×{result.ceiling:.2f} that arithmetic allows, so "
             f"it is noise of the machine, or of what is no product of matrices ({heads})."
         )
-    at = max(true, key=lambda r: r.batch)
-    sentence = f"×{at.ratio:.2f} [{at.ratio_low:.2f}, {at.ratio_high:.2f}] at batch {at.batch}"
-    if at.ratio_low <= 1 <= at.ratio_high:
+    largest = max(credible, key=lambda r: r.batch)
+    sentence = f"×{largest.ratio:.2f} [{largest.ratio_low:.2f}, {largest.ratio_high:.2f}] at batch {largest.batch}"
+    if largest.ratio_low <= 1 <= largest.ratio_high:
         sentence = f"No change of speed is clear: {sentence}"
     noise = f" Refused as noise, because above that: {', '.join(refused)}." if refused else ""
     return f"{sentence}; arithmetic allows ×{result.ceiling:.2f} ({heads}).{noise}"

@@ -9,13 +9,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...analyses.ablation import Ablation, ablate
-from ...analyses.analysis import COST
-from ...analyses.common import require_evaluator
+from ...analyses.analysis import COST, arguments
+from ...analyses.common import heads_where, require_evaluator
 from ...display.figures.style import FAINT, MODELS, frame, note
 from ...display.numbers import number
 from ...display.table import Picture, Table, View, columns
 from ...errors import OptionError
-from ...heads import HeadId, head_name
+from ...heads import head_name
 from ...progress import Cancel, Progress, after
 from ...results import Result
 from ...statistics.resampling import pearson, ranks, spearman
@@ -82,8 +82,8 @@ def cross_dataset(
 
 def relate(first: Ablation, second: Ablation) -> CrossDataset:
     """The same from two tables that are there already."""
-    both = np.isfinite(first.values) & np.isfinite(second.values)
-    x, y = first.values[both], second.values[both]
+    measured = np.isfinite(first.values) & np.isfinite(second.values)
+    x, y = first.values[measured], second.values[measured]
     if len(x) < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
         return CrossDataset(first, second, len(x), np.nan, np.nan, np.nan, np.nan)
     return CrossDataset(first, second, len(x), spearman(x, y), *rank_interval(x, y), pearson(x, y))
@@ -94,29 +94,22 @@ def rank_interval(x: NDArray, y: NDArray) -> tuple[float, float]:
     if len(x) < LEAST + 1:
         return np.nan, np.nan
     drawn = np.random.default_rng(0).integers(0, len(x), (RESAMPLES, len(x)))
-    one, other = (ranks(values[drawn]) for values in (x, y))
-    one, other = (r - r.mean(axis=1, keepdims=True) for r in (one, other))
+    x, y = (r - r.mean(axis=1, keepdims=True) for r in (ranks(values[drawn]) for values in (x, y)))
     with np.errstate(invalid="ignore"):  # a draw in which all heads cost the same has no correlation
-        values = (one * other).sum(axis=1) / np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
-    low, high = np.nanquantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        correlations = (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    low, high = np.nanquantile(correlations, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
 def run(request: Request) -> CrossDataset:
-    return cross_dataset(
-        request.evaluator,
-        request.on(request.second()),
-        metric=request.option("metric"),
-        progress=request.progress,
-        cancel=request.cancel,
-    )
+    return cross_dataset(request.evaluator, request.on(request.second()), **arguments(request, "metric"))
 
 
 def figure(result: CrossDataset) -> Figure:
     """One point per head, cost on one data set against cost on the other."""
     a, b = result.first, result.second
-    both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))
-    x, y = (t.subject.scale * t.values[tuple(both.T)] for t in (a, b))
+    measured = np.isfinite(a.values) & np.isfinite(b.values)
+    x, y = (t.subject.scale * t.values[measured] for t in (a, b))
     fig = go.Figure(
         go.Scatter(
             x=x,
@@ -124,12 +117,12 @@ def figure(result: CrossDataset) -> Figure:
             mode="markers",
             showlegend=False,
             name="heads",
-            text=[head_name(HeadId(*map(int, h)), a.subject.rows) for h in both],
+            text=[head_name(h, a.subject.rows) for h in heads_where(measured)],
             marker={"size": 8, "color": MODELS[0], "opacity": 0.75},
             hovertemplate="%{text}<br>%{x:+.2f} points, %{y:+.2f} points<extra></extra>",
         )
     )
-    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))] if len(both) else [0.0, 1.0]
+    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))] if len(x) else [0.0, 1.0]
     fig.add_scatter(
         x=ends, y=ends, mode="lines", line={"color": FAINT, "dash": "dot"}, hoverinfo="skip", showlegend=False
     )
@@ -165,8 +158,8 @@ def view(result: CrossDataset) -> View:
     tables = (result.first, result.second)
     names = [t.subject.data for t in tables]
     rows: list[list[Any]] = [
-        [HeadId(int(i), int(j)), *(t.subject.scale * float(t.values[i, j]) for t in tables)]
-        for i, j in np.argwhere(np.isfinite(result.first.values))
+        [head, *(t.subject.scale * float(t.values[head]) for t in tables)]
+        for head in heads_where(np.isfinite(result.first.values))
     ]
     rows.sort(key=lambda r: -r[1])
     return View(

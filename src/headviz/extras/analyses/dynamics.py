@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ...analyses.ablation import ablate
-from ...analyses.analysis import SEED
+from ...analyses.analysis import SEED, arguments
 from ...analyses.common import ORACLE, check_score
 from ...analyses.pruning_curve import PruningCurves, one_class_remark, pruning_curves, ties_of_curves
 from ...answers.metrics import constant_name
@@ -73,12 +73,12 @@ class Checkpoint(Result):
         above = self.baseline - (self.curves.constant or 0.0)
         if self.spare is None or above <= 0:
             return None
-        sure = 0.0
+        last = 0.0
         for share, left, point in zip(self.sparsities, self.left, self.curves.curves[0].points, strict=True):
             if not left + (point.interval_low - point.delta) / above >= KEPT:
                 break
-            sure = share
-        return sure
+            last = share
+        return last
 
 
 @dataclass(frozen=True)
@@ -118,18 +118,15 @@ def dynamics(
     True
     """
     require_dataset(data)
-    places = find_checkpoints(folder)
-    checkpoints_seen = []
-    for place in tracked(places, progress, cancel):
-        clf: Any = load(place) if load is not None else loading.load(place)
-        own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data, label_order=label_order)
-        table = scorer(own)
-        curves = pruning_curves(own, {score: table}, step=step, metric=metric, seed=seed, cancel=cancel)
-        points = curves.curves[0].points
-        base = curves.baseline
-        share = tuple(p.value / base if base > 0 else float("nan") for p in points)
-        checkpoints_seen.append(Checkpoint(place.name, base, tuple(p.sparsity for p in points), share, curves))
-    return Dynamics(str(folder), score, tuple(checkpoints_seen))
+    checkpoints = []
+    for place in tracked(find_checkpoints(folder), progress, cancel):
+        clf: Any = (load or loading.load)(place)
+        of_clf = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data, label_order=label_order)
+        curves = pruning_curves(of_clf, {score: scorer(of_clf)}, step=step, metric=metric, seed=seed, cancel=cancel)
+        points, full = curves.curves[0].points, curves.baseline
+        relative = tuple(p.value / full if full > 0 else float("nan") for p in points)
+        checkpoints.append(Checkpoint(place.name, full, tuple(p.sparsity for p in points), relative, curves))
+    return Dynamics(str(folder), score, tuple(checkpoints))
 
 
 def find_checkpoints(folder: str | Path) -> list[Path]:
@@ -161,13 +158,9 @@ def run(request: Request) -> Dynamics:
         request.data,
         score,
         scorer,
-        step=request.option("step"),
-        metric=request.option("metric"),
-        seed=request.option("seed"),
         evaluator=request.on,
         load=request.load,
-        progress=request.progress,
-        cancel=request.cancel,
+        **arguments(request, "step", "metric", "seed"),
     )
 
 
@@ -197,10 +190,6 @@ def _corrected(result: Dynamics) -> bool:
     return result.checkpoints[0].curves.constant is not None
 
 
-def _ties(result: Dynamics) -> str:
-    return ties_of_curves([replace(c.curves.curves[0], name=c.name) for c in result.checkpoints], "in")
-
-
 def finding(result: Dynamics) -> str:
     """How many heads the first and the last checkpoint can spare."""
     first, last = result.checkpoints[0], result.checkpoints[-1]
@@ -211,19 +200,20 @@ def finding(result: Dynamics) -> str:
             return f"{c.name} none: " + (
                 f"it is no better than {level}" if _corrected(result) else "it has none to lose"
             )
-        sure = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
-        return f"{c.name} {100 * c.spare:.0f} %{sure}"
+        bound = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
+        return f"{c.name} {100 * c.spare:.0f} %{bound}"
 
-    of = f"what they have above {level}" if _corrected(result) else "their metric"
-    spared = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
+    whole = f"what they have above {level}" if _corrected(result) else "their metric"
+    shares = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
     remark = one_class_remark(last.curves.curves[0])
-    return f"{remark}Share of heads that can be off with {100 * KEPT:.0f} % of {of} left: {spared}."
+    return f"{remark}Share of heads that can be off with {100 * KEPT:.0f} % of {whole} left: {shares}."
 
 
 def view(result: Dynamics) -> View:
     last = result.checkpoints[-1]
     about = last.curves.subject
     shares = columns("%.3f", "unpruned", "share off", "share of unpruned", "corrected")
+    ties = ties_of_curves([replace(c.curves.curves[0], name=c.name) for c in result.checkpoints], "in")
     return View(
         finding(result),
         (
@@ -246,7 +236,7 @@ def view(result: Dynamics) -> View:
                     for s, r, p in zip(c.sparsities, c.relative, c.curves.curves[0].points, strict=True)
                 ],
                 "The metric as a share of each checkpoint's own unpruned metric; corrected: of what that has above the "
-                f"best constant answer.{_ties(result)}",
+                f"best constant answer.{ties}",
                 height=300,
             ),
         ),
@@ -257,5 +247,5 @@ def view(result: Dynamics) -> View:
 
 def recipe(options: Mapping[str, Any]) -> str:
     score = Code("lambda e: headviz.score_heads(e.clf, some, score='taylor').values")
-    made = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **changed(options, (SEED,)))
-    return f"result = {made}"
+    code = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **changed(options, (SEED,)))
+    return f"result = {code}"

@@ -23,6 +23,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
+from ...analyses.analysis import arguments
 from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 from ...attention import HeadCall, gate_of
 from ...display.figures.heads import pair_map
@@ -85,8 +86,11 @@ class Interactions(Result):
         joined = [(place[p.first], place[p.second]) for p in self.pairs if p.clear and p.value < 0]
         rows, columns = np.array(joined, int).reshape(-1, 2).T
         size = (len(self.heads), len(self.heads))
-        _, of = connected_components(coo_array((np.ones(len(rows)), (rows, columns)), shape=size), directed=False)
-        groups = [tuple(h for h, one in zip(self.heads, of, strict=True) if one == g) for g in range(max(of) + 1)]
+        _, labels = connected_components(coo_array((np.ones(len(rows)), (rows, columns)), shape=size), directed=False)
+        groups = [
+            tuple(h for h, label in zip(self.heads, labels, strict=True) if label == number)
+            for number in range(max(labels) + 1)
+        ]
         return tuple(sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), g)))
 
     def order(self) -> list[int]:
@@ -124,19 +128,18 @@ def finding(result: Interactions) -> str:
 
 def view(result: Interactions) -> View:
     agree, every = "", len(result.heads) * (len(result.heads) - 1) // 2
-    known = "All values are exact." if len(result.pairs) == every else "Most values are estimates."
+    exactness = "All values are exact." if len(result.pairs) == every else "Most values are estimates."
     if len(result.pairs) > 2:
         pairs = np.array([(p.estimate, p.value) for p in result.pairs]).T
         rank = signed(rank_correlation(*pairs), 2)
         agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
-    groups = [[", ".join(map(str, group)), len(group)] for group in result.groups]
-    four = "%+.4f"
+    form = "%+.4f"
     parts: list[Picture | Table] = [
         Picture(
             "interactions_matrix",
             lambda: figure(result),
             "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
-            f"so the second costs less once the first is gone. {known}{agree}",
+            f"so the second costs less once the first is gone. {exactness}{agree}",
             r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
             f"Estimates on {result.samples} examples; the strongest pairs exactly, on {result.subject.n:,}.",
         ),
@@ -144,9 +147,9 @@ def view(result: Interactions) -> View:
             "interactions_pairs",
             (
                 Column("pair", value=lambda p: (p.first, p.second)),
-                Column("interaction", four, attrgetter("value"), ends=lambda p: (p.low, p.high)),
+                Column("interaction", form, attrgetter("value"), ends=lambda p: (p.low, p.high)),
                 Column("q", value=attrgetter("q")),
-                Column("estimate", four, attrgetter("estimate")),
+                Column("estimate", form, attrgetter("estimate")),
             ),
             result.pairs,
             caption="The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed "
@@ -155,15 +158,10 @@ def view(result: Interactions) -> View:
             height=320,
         ),
     ]
-    if groups:
-        parts.append(
-            Table(
-                "interactions_groups",
-                ("heads", "how many"),
-                groups,
-                "Heads joined by pairs that stand in for each other.",
-            )
-        )
+    if result.groups:
+        groups = [[", ".join(map(str, group)), len(group)] for group in result.groups]
+        caption = "Heads joined by pairs that stand in for each other."
+        parts.append(Table("interactions_groups", ("heads", "how many"), groups, caption))
     return View(
         finding(result),
         tuple(parts),
@@ -173,6 +171,7 @@ def view(result: Interactions) -> View:
     )
 
 
+NAMES = ("samples", "seconds", "seed")  # of the options
 SAMPLES, SECONDS, BATCH = 64, 60.0, 16
 ROUNDING = 1e-6  # of a loss computed in float32: pairs that change no example's by more do not interact
 
@@ -206,32 +205,31 @@ def interactions(
         raise OptionError("Interactions need at least two heads.")
     drawn = evaluator.data.subset(limited(evaluator.data, samples, seed))
     matrix = _estimated(evaluator, drawn, heads, after(progress, 0, 2 * len(heads)), cancel)
-    begun, whole = time.perf_counter(), _losses(evaluator, ())
+    start, whole = time.perf_counter(), _losses(evaluator, ())
     alone: dict[int, NDArray] = {}
     exact: dict[tuple[int, int], NDArray] = {}
     upper = np.triu_indices(len(heads), 1)
-    for at in in_order(range(len(upper[0])), -np.abs(matrix[upper]), seed):
-        spent = (time.perf_counter() - begun) / seconds
+    every = list(zip(*(indices.tolist() for indices in upper), strict=True))
+    for i, j in in_order(every, -np.abs(matrix[upper]), seed):
+        spent = (time.perf_counter() - start) / seconds
         if exact and spent > 1:
             break
         stop_if(cancel)
-        pair = int(upper[0][at]), int(upper[1][at])
-        for one in pair:
-            if one not in alone:
-                alone[one] = _losses(evaluator, (heads[one],))
-        both = _losses(evaluator, (heads[pair[0]], heads[pair[1]]))
-        each = alone[pair[0]] + alone[pair[1]] - whole - both
-        exact[pair] = each if np.abs(each).max() > ROUNDING else 0 * each
+        for place in (i, j):
+            if place not in alone:
+                alone[place] = _losses(evaluator, (heads[place],))
+        each = alone[i] + alone[j] - whole - _losses(evaluator, (heads[i], heads[j]))
+        exact[i, j] = each if np.abs(each).max() > ROUNDING else 0 * each
         if progress is not None:
-            share = max(len(exact) / len(upper[0]), min(1.0, spent))
+            share = max(len(exact) / len(every), min(1.0, spent))
             progress(len(heads) + int(share * len(heads)), 2 * len(heads))
     rows = _rows(heads, matrix, exact, evaluator.data.units)
     for (i, j), each in exact.items():
         matrix[i, j] = matrix[j, i] = each.mean()
     if progress is not None:
         progress(2 * len(heads), 2 * len(heads))
-    took = time.perf_counter() - begun
-    return Interactions(about, float(whole.mean()), len(drawn), heads, matrix, rows, took)
+    spent = time.perf_counter() - start
+    return Interactions(about, float(whole.mean()), len(drawn), heads, matrix, rows, spent)
 
 
 def _estimated(
@@ -305,19 +303,18 @@ def _rows(
     # chosen by estimates on these examples, so those not computed count as tested, too
     others = np.ones(len(heads) * (len(heads) - 1) // 2 - len(p))
     q_values = benjamini_hochberg([*p, *others])[: len(p)].tolist()
-    values = (one.tolist() for one in (means, summary.low, summary.high))
+    columns = (values.tolist() for values in (means, summary.low, summary.high))
     rows = [
         Interaction(heads[i], heads[j], value, low, high, q, float(estimates[i, j]))
-        for (i, j), value, low, high, q in zip(exact, *values, q_values, strict=True)
+        for (i, j), value, low, high, q in zip(exact, *columns, q_values, strict=True)
     ]
     return tuple(in_order(rows, [-abs(r.value) for r in rows], seed=0))
 
 
 def run(request: Request) -> Interactions:
-    asked = {name: request.option(name) for name in ("samples", "seconds", "seed")}
-    return interactions(request.evaluator, **asked, progress=request.progress, cancel=request.cancel)
+    return interactions(request.evaluator, **arguments(request, *NAMES))
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    asked = {name: options[name] for name in ("samples", "seconds", "seed")}
-    return f"result = {call('headviz.interactions', Code('evaluator'), **asked)}"
+    code = call("headviz.interactions", Code("evaluator"), **{name: options[name] for name in NAMES})
+    return f"result = {code}"

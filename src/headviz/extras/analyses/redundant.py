@@ -8,7 +8,7 @@ turn, until the time is up. Pairs that single ablations give no sign of come las
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from operator import attrgetter
@@ -19,9 +19,9 @@ import scipy
 from numpy.typing import NDArray
 
 from ...analyses.ablation import Ablation, ablate
-from ...analyses.analysis import in_points
+from ...analyses.analysis import arguments, in_points
 from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
-from ...answers.comparison import Answers, Delta
+from ...answers.comparison import Answers
 from ...display.figures.heads import changes
 from ...display.figures.style import WORSE
 from ...display.table import Column, Picture, Table, View
@@ -121,13 +121,12 @@ def redundant(
     answers = evaluator.answers(single.base, cancel=cancel)
     logits = {h: _logits(evaluator, single.base, h) for h in harmless}
     order = _by_promise(evaluator, single, logits, answers)
-    alone = {h: evaluator.data.answer.predicted(v.astype(np.float32), evaluator.order) for h, v in logits.items()}
+    alone = {h: _predicted(evaluator, of_head) for h, of_head in logits.items()}
     start = time.perf_counter()
     pairs: list[tuple[HeadId, HeadId]] = []
     predictions: list[NDArray] = []
     for pair in order:
-        spent = time.perf_counter() - start
-        if pairs and spent > seconds:
+        if pairs and time.perf_counter() - start > seconds:
             break
         stop_if(cancel)
         predictions.append(evaluator.predictions(single.base.without(pair), keep=False, cancel=cancel))
@@ -137,37 +136,26 @@ def redundant(
             progress(round(1000 * share), 1000)
     metric = single.subject.metric
     costs = answers.deltas(predictions, metric, tested=False)
-    more = [excess(answers, alone[a], alone[b], p, metric) for (a, b), p in zip(pairs, predictions, strict=True)]
-    rows = _rows(single, pairs, costs, more, level)
+    excesses = [excess(answers, alone[a], alone[b], p, metric) for (a, b), p in zip(pairs, predictions, strict=True)]
+    q_values = benjamini_hochberg([e.p_value for e in excesses])
+    rows = []
+    for (a, b), d, e, q in zip(pairs, costs, excesses, q_values, strict=True):
+        if e.value > 0 and clear(e.low, e.high, q, level):
+            one_by_one = float(single.values[a]), float(single.values[b])
+            ends = 0.0 - d.interval_high, 0.0 - d.interval_low  # not -0.0
+            rows.append(
+                RedundantPair(a, b, *one_by_one, d.full - d.masked, *ends, e.value, e.p_value, q, e.low, e.high)
+            )
     return Redundant(
         single.subject,
-        answers.measure(answers.full, single.subject.metric),
+        answers.measure(answers.full, metric),
         len(harmless),
         len(order),
         len(pairs),
         seconds,
         time.perf_counter() - start,
-        rows,
+        tuple(in_order(rows, [-r.excess for r in rows], seed=0)),
     )
-
-
-def _rows(
-    single: Ablation,
-    pairs: Sequence[tuple[HeadId, HeadId]],
-    costs: Sequence[Delta],
-    more: Sequence[Excess],
-    level: float,
-) -> tuple[RedundantPair, ...]:
-    q = benjamini_hochberg([e.p_value for e in more])
-    rows = []
-    for (a, b), d, e, corrected in zip(pairs, costs, more, q, strict=True):
-        if e.value > 0 and clear(e.low, e.high, corrected, level):
-            alone = float(single.values[a]), float(single.values[b])
-            ends = 0.0 - d.interval_high, 0.0 - d.interval_low  # not -0.0
-            rows.append(
-                RedundantPair(a, b, *alone, d.full - d.masked, *ends, e.value, e.p_value, corrected, e.low, e.high)
-            )
-    return tuple(in_order(rows, [-r.excess for r in rows], seed=0))
 
 
 _SAME_FIELDS = {"digest": "model", "data_digest": "data", "metric": "metric", "stand_in": "stand-in for heads"}
@@ -175,9 +163,11 @@ _SAME_FIELDS = {"digest": "model", "data_digest": "data", "metric": "metric", "s
 
 def _same(single: Ablation, about: Subject) -> Ablation:
     """The ablation, if it is of this model and these data, in this metric, with the same in the heads' place."""
-    for name, what in _SAME_FIELDS.items():
+    for name, title in _SAME_FIELDS.items():
         if getattr(single.subject, name) != getattr(about, name):
-            raise OptionError(f"The ablation is of another {what} than this search. Leave it out, or measure it again.")
+            raise OptionError(
+                f"The ablation is of another {title} than this search. Leave it out, or measure it again."
+            )
     return single
 
 
@@ -186,12 +176,11 @@ def _by_promise(
 ) -> list[tuple[HeadId, HeadId]]:
     """All pairs of heads in ``logits``, in turn the one with the largest predicted cost and the most similar one."""
     full = evaluator.evaluate(single.base).logits.astype(np.float64)
-    change = {h: own - full for h, own in logits.items()}
+    change = {h: of_head - full for h, of_head in logits.items()}
     size = {h: float(np.linalg.norm(change[h])) for h in logits}
 
     def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float]:
-        summed = full + change[pair[0]] + change[pair[1]]
-        predicted = evaluator.data.answer.predicted(summed.astype(np.float32), evaluator.order)
+        predicted = _predicted(evaluator, full + change[pair[0]] + change[pair[1]])
         metric = answers.measure(predicted, single.subject.metric)
         # among equals, the pair that moves the logits further is the likelier one
         return (np.inf if metric != metric else metric), -size[pair[0]] - size[pair[1]]
@@ -210,14 +199,12 @@ def _logits(evaluator: Evaluator, base: HeadMask, head: HeadId) -> NDArray[np.fl
     return evaluator.evaluate(base.without([head]), keep=False).logits.astype(np.float64)
 
 
+def _predicted(evaluator: Evaluator, logits: NDArray[np.float64]) -> NDArray:
+    return evaluator.data.answer.predicted(logits.astype(np.float32), evaluator.order)
+
+
 def run(request: Request) -> Redundant:
-    return redundant(
-        request.evaluator,
-        metric=request.option("metric"),
-        seconds=request.option("seconds"),
-        progress=request.progress,
-        cancel=request.cancel,
-    )
+    return redundant(request.evaluator, **arguments(request, "metric", "seconds"))
 
 
 def figure(result: Redundant, most: int = 20) -> Figure:
@@ -308,20 +295,23 @@ def excess(
     >>> result.value, result.low > 0.8
     (1.0, True)
     """
+    every = first, second, answers.full, both
+
+    def beyond(values: Iterable[Any]) -> Any:
+        of_first, of_second, of_neither, of_both = values
+        return of_first + of_second - of_neither - of_both
+
     if metric == "accuracy":
-        right = [(predicted == answers.gold).astype(float) for predicted in (first, second, answers.full, both)]
-        each = right[0] + right[1] - right[2] - right[3]
+        each = beyond((predicted == answers.gold).astype(float) for predicted in every)
         value, n = float(each.mean()), len(each)
         most = max(1.0, float(np.abs(each).max(initial=0.0)))
         padded = np.concatenate([each, [most, -most]])
         centre, spread = float(padded.mean()), float(padded.std() / np.sqrt(n + 2))
     else:
-        one, two, none, all_ = (answers.measure(p, metric) for p in (first, second, answers.full, both))
-        value = centre = one + two - none - all_
+        value = centre = beyond(answers.measure(predicted, metric) for predicted in every)
         counts = draw(answers.units, seed, RESAMPLES)
-        parts = [answers.resampled(counts, p, metric) for p in (first, second, answers.full, both)]
-        sums = parts[0] + parts[1] - parts[2] - parts[3]
-        spread = float(np.nanstd(sums)) if np.isfinite(sums).any() else float("nan")
+        resampled = beyond(answers.resampled(counts, predicted, metric) for predicted in every)
+        spread = float(np.nanstd(resampled)) if np.isfinite(resampled).any() else float("nan")
     if not spread > ROUNDING:
         return Excess(value, float("nan"), float("nan"), float("nan") if value != value or spread != spread else 1.0)
     half = float(scipy.special.ndtri((1 + level) / 2)) * spread

@@ -24,7 +24,7 @@ import scipy
 import torch
 from numpy.typing import NDArray
 
-from ...analyses.analysis import IMPORTANCE, LOOKED_AT, Request
+from ...analyses.analysis import IMPORTANCE, LOOKED_AT, Request, arguments
 from ...analyses.common import SIGNIFICANT
 from ...display.figures.heads import relation_map
 from ...display.recipes import Code, call
@@ -85,8 +85,8 @@ def _place(shift: int) -> Callable[[Tokens], Pairs]:
     return lambda t: np.eye(len(t.ids), k=shift, dtype=bool)
 
 
-def _keys(which: Callable[[Tokens], NDArray[np.bool_]]) -> Callable[[Tokens], Pairs]:
-    return lambda t: np.broadcast_to(which(t)[None], (len(t.ids), len(t.ids))).copy()
+def _keys(keys: Callable[[Tokens], NDArray[np.bool_]]) -> Callable[[Tokens], Pairs]:
+    return lambda t: np.broadcast_to(keys(t)[None], (len(t.ids), len(t.ids))).copy()
 
 
 def _first(t: Tokens) -> NDArray[np.bool_]:
@@ -156,8 +156,8 @@ def linked_tokens(
         where = clf.tokenizer(*texts)
     links: dict[str, Pairs] = {}
     for number, text in enumerate(texts):
-        for name, one, other in reader(text):
-            i, j = (where.char_to_token(0, begin, sequence_index=number) for begin in (one, other))
+        for name, *places in reader(text):
+            i, j = (where.char_to_token(0, begin, sequence_index=number) for begin in places)
             if i is not None and j is not None and max(i, j) < length:
                 pairs = links.setdefault(name, np.zeros((length, length), dtype=bool))
                 pairs[i, j] = pairs[j, i] = True
@@ -219,40 +219,41 @@ def importance_by_role(
     relations: Sequence[str], firsts: Mapping[HeadId, str], values: NDArray[np.float64]
 ) -> tuple[RoleImportance, ...]:
     """Every role that some head has as its first, against a score of the heads' importance [L, H]."""
-    known = np.isfinite(values)
+    measured = np.isfinite(values)
     ranks = np.full(values.shape, np.nan)
-    ranks[known] = 100 * scipy.stats.rankdata(values[known]) / known.sum()
-    rows: list[tuple[str, tuple[HeadId, ...], float, float, float, float]] = []
+    ranks[measured] = 100 * scipy.stats.rankdata(values[measured]) / measured.sum()
+    rows, p_values = [], []
     for name in relations:
-        heads = tuple(head for head, role in firsts.items() if role == name and known[head])
+        heads = tuple(head for head, role in firsts.items() if role == name and measured[head])
         if not heads:
             continue
-        mine = np.zeros(values.shape, dtype=bool)
+        of_role = np.zeros(values.shape, dtype=bool)
         for head in heads:
-            mine[head] = True
-        inside, outside = ranks[mine], ranks[~mine & known]
+            of_role[head] = True
+        inside, outside = ranks[of_role], ranks[~of_role & measured]
         difference, low, high, p = (float("nan"),) * 4
         if min(len(inside), len(outside)) > 1:
-            tested = scipy.stats.ttest_ind(inside, outside, equal_var=False)
-            ends = tested.confidence_interval(0.95)
-            difference, p = float(inside.mean() - outside.mean()), float(tested.pvalue)
+            test = scipy.stats.ttest_ind(inside, outside, equal_var=False)
+            ends = test.confidence_interval(0.95)
+            difference, p = float(inside.mean() - outside.mean()), float(test.pvalue)
             low, high = float(ends.low), float(ends.high)
-        rows.append((name, heads, difference, low, high, p))
-    q = benjamini_hochberg(np.array([row[-1] for row in rows]))
-    return tuple(RoleImportance(*row[:-1], float(one)) for row, one in zip(rows, q, strict=True))
+        rows.append(RoleImportance(name, heads, difference, low, high, float("nan")))
+        p_values.append(p)
+    q_values = benjamini_hochberg(p_values)
+    return tuple(replace(row, q=float(q)) for row, q in zip(rows, q_values, strict=True))
 
 
 def importance_table(result: Sequence[RoleImportance], score: str) -> Table:
     """The comparison for readers."""
 
-    def ends(one: RoleImportance) -> Ends:
-        return max(one.low, -100.0), min(one.high, 100.0)  # no two ranks are further apart
+    def ends(row: RoleImportance) -> Ends:
+        return max(row.low, -100.0), min(row.high, 100.0)  # no two ranks are further apart
 
     return Table.of(
         "roles_importance",
         (
             Column("role", value=attrgetter("role")),
-            Column("heads", value=lambda one: len(one.heads)),
+            Column("heads", value=lambda row: len(row.heads)),
             Column("which", value=attrgetter("heads")),
             Column("rank against others", "%+.0f", attrgetter("difference"), ends=ends),
             Column("q", value=attrgetter("q")),
@@ -291,30 +292,28 @@ class Roles(Result):
     importance: str = ""  # the score by which roles are compared
     by_importance: tuple[RoleImportance, ...] = ()
 
+    def _all(self, layer: int, head: int) -> list[Role]:
+        """Every relation of a head, whether it is significant or not."""
+        tables = (table[layer, head].tolist() for table in (self.share, self.baseline, self.q))
+        return [Role(*row) for row in zip(self.relations, *tables, strict=True)]
+
     def of(self, layer: int, head: int) -> tuple[Role, ...]:
         """The roles of a head that are significant, the largest excess first."""
-        names_of_head = [
-            Role(name, float(share), float(base), float(q))
-            for name, share, base, q in zip(
-                self.relations, self.share[layer, head], self.baseline[layer, head], self.q[layer, head], strict=True
-            )
-            if q < SIGNIFICANT
-        ]
-        return tuple(sorted(names_of_head, key=lambda role: role.baseline - role.share))
+        significant = [role for role in self._all(layer, head) if role.q < SIGNIFICANT]
+        return tuple(sorted(significant, key=lambda role: role.baseline - role.share))
 
     def records(self) -> list[dict[str, Any]]:
         """One row for each head and relation."""
         return [
-            {"layer": layer, "head": head, "relation": name}
-            | {what: getattr(self, what)[layer, head, k].item() for what in ("share", "baseline", "q")}
+            {"layer": layer, "head": head, "relation": r.name, "share": r.share, "baseline": r.baseline, "q": r.q}
             for layer, head in np.ndindex(self.share.shape[:2])
-            for k, name in enumerate(self.relations)
+            for r in self._all(layer, head)
         ]
 
     def first(self) -> dict[HeadId, Role]:
         """The first role of every head that has one."""
-        every = [HeadId(i, j) for i in range(self.share.shape[0]) for j in range(self.share.shape[1])]
-        return {head: names_of_head[0] for head in every if (names_of_head := self.of(*head))}
+        heads = [HeadId(*place) for place in np.ndindex(self.share.shape[:2])]
+        return {head: roles[0] for head in heads if (roles := self.of(*head))}
 
     def against(self, score: str, values: NDArray[np.float64]) -> Roles:
         """The same with every role against a score of the heads' importance [L, H]."""
@@ -322,20 +321,12 @@ class Roles(Result):
         return replace(self, importance=score, by_importance=importance_by_role(self.relations, firsts, values))
 
     def extra(self) -> dict[str, Any]:
-        layers, heads = self.share.shape[:2]
         return {
             "heads": {
-                HeadId(i, j).dotted: [
-                    {
-                        "role": name,
-                        "share": float(self.share[i, j, r]),
-                        "baseline": float(self.baseline[i, j, r]),
-                        "q": float(self.q[i, j, r]),
-                    }
-                    for r, name in enumerate(self.relations)
+                HeadId(*place).dotted: [
+                    {"role": r.name, "share": r.share, "baseline": r.baseline, "q": r.q} for r in self._all(*place)
                 ]
-                for i in range(layers)
-                for j in range(heads)
+                for place in np.ndindex(self.share.shape[:2])
             }
         }
 
@@ -372,30 +363,28 @@ def roles(
     encodings = clf.encode(data.texts, data.pairs)
     if len(encodings) < LEAST:
         raise OptionError(f"Roles need at least {LEAST} examples; there are {len(encodings)}.")
-    rare, known = rare_tokens(encodings), grammar_of(data.task)
-    relations = RELATIONS if known is None else RELATIONS + grammar_relations(known[0])
+    rare, grammar = rare_tokens(encodings), grammar_of(data.task)
+    relations = RELATIONS if grammar is None else RELATIONS + grammar_relations(grammar[0])
     shares = np.full((len(encodings), len(relations), clf.num_layers, clf.num_heads), np.nan)
     bases = np.full_like(shares, np.nan)
     for members in tracked(_batches(encodings), progress, cancel):
         for i, attention in zip(members, _attention(clf, [encodings[i] for i in members]), strict=True):
             links = {}
-            if known is not None:
+            if grammar is not None:
                 texts = (data.texts[i],) if data.pairs is None else (data.texts[i], data.pairs[i])
-                links = linked_tokens(clf, len(encodings[i]), texts, known[1])
-            shares[i], bases[i] = _one(attention, Tokens.of(encodings[i], rare, links), relations)
-    with np.errstate(invalid="ignore"):
-        there = np.isfinite(shares).any(axis=(2, 3)).sum(axis=0)  # [R]
+                links = linked_tokens(clf, len(encodings[i]), texts, grammar[1])
+            shares[i], bases[i] = _shares(attention, Tokens.of(encodings[i], rare, links), relations)
+    having = np.isfinite(shares).any(axis=(2, 3))  # [n, R] which examples have a relation
     share, base, p = (np.full((clf.num_layers, clf.num_heads, len(relations)), np.nan) for _ in range(3))
-    for r in range(len(relations)):
-        if there[r] < LEAST:
+    for r, rows in enumerate(having.T):
+        if rows.sum() < LEAST:
             continue
-        rows = np.isfinite(shares[:, r]).any(axis=(1, 2))
-        mine, chance = shares[rows, r], bases[rows, r]
-        share[..., r], base[..., r] = mine.mean(axis=0), chance.mean(axis=0)
-        p[..., r] = _one_sided(mine - chance, data.units[rows])
+        of_examples, by_chance = shares[rows, r], bases[rows, r]
+        share[..., r], base[..., r] = of_examples.mean(axis=0), by_chance.mean(axis=0)
+        p[..., r] = _one_sided(of_examples - by_chance, data.units[rows])
     names = tuple(relation.name for relation in relations)
-    q = benjamini_hochberg(p)
-    result = Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
+    examples = tuple(having.sum(axis=0).tolist())
+    result = Roles(names, share, base, benjamini_hochberg(p), examples, len(encodings), data.task.title)
     if importance is None:
         return result
     scored = score_heads(clf, data, importance, label_order=label_order, cancel=cancel)
@@ -450,18 +439,17 @@ def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.
     return rows
 
 
-def _one(
+def _shares(
     attention: NDArray[np.float64], tokens: Tokens, relations: Sequence[Relation]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Share and baseline [R, L, H] of one example, over the words that have such a key; NaN where none has."""
-    shape = (len(relations), *attention.shape[:2])
-    share, base = np.full(shape, np.nan), np.full(shape, np.nan)
+    share, base = np.full((2, len(relations), *attention.shape[:2]), np.nan)
     for r, relation in enumerate(relations):
         pairs = relation.pairs(tokens) & tokens.words[:, None]
         queries = int(pairs.any(axis=1).sum())
         if queries:
-            own = relation.chance == "grammar"
-            chances = grammar_chances(pairs, tokens) if own else (chance_of(relation, pairs, tokens),)
+            grammar = relation.chance == "grammar"
+            chances = grammar_chances(pairs, tokens) if grammar else (chance_of(relation, pairs, tokens),)
             share[r] = (attention * pairs).sum(axis=(2, 3)) / queries
             base[r] = np.max([(attention * chance).sum(axis=(2, 3)) / queries for chance in chances], axis=0)
     return share, base
@@ -471,14 +459,12 @@ def _one(
 
 
 def run(request: Request) -> Roles:
-    asked = _asked({name: request.option(name) for name in ("samples", "importance")})
-    order, progress, cancel = request.label_order, request.progress, request.cancel
-    return roles(request.clf, request.data, **asked, label_order=order, progress=progress, cancel=cancel)
+    score, order = _importance(request.option("importance")), request.label_order
+    return roles(request.clf, request.data, importance=score, label_order=order, **arguments(request, "samples"))
 
 
-def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
-    samples, score = (options.get(one.name, one.default) for one in (LOOKED_AT, IMPORTANCE))
-    return {"samples": samples, "importance": None if score == "none" else score}
+def _importance(score: str) -> str | None:
+    return None if score == "none" else score
 
 
 def figure(result: Roles) -> Figure:
@@ -530,4 +516,6 @@ def view(result: Roles) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    return f"result = {call('headviz.roles', Code('clf'), Code('data'), **_asked(options))}"
+    samples, score = (options.get(option.name, option.default) for option in (LOOKED_AT, IMPORTANCE))
+    code = call("headviz.roles", Code("clf"), Code("data"), samples=samples, importance=_importance(score))
+    return f"result = {code}"

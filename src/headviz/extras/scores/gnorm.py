@@ -71,25 +71,25 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
     with torch.enable_grad(), products(clf.device), watched:
         logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), clf.call(chunk.mask)))
         total = torch.linalg.vector_norm(logits.float().nan_to_num().flatten(1), dim=1).sum()
-        came_out = [out for uses_of_layer in watched.uses.values() for _, out in uses_of_layer]
-        grads = torch.autograd.grad(total, came_out, allow_unused=True, materialize_grads=True)
-    uses = [use for uses_of_layer in watched.uses.values() for use in uses_of_layer]
+        uses = [use for uses_of_map in watched.uses.values() for use in uses_of_map]
+        outputs = [out for _, out in uses]
+        grads = torch.autograd.grad(total, outputs, allow_unused=True, materialize_grads=True)
     if size > 1 and any(_per_text(went_in, size) is None for went_in, _ in uses):  # positions, say, are for all texts
         parts = [_norms(chunk.part(slice(i, i + 1))) for i in range(size)]
         return [tuple(torch.cat(rows) for rows in zip(*layer, strict=True)) for layer in zip(*parts, strict=True)]  # type: ignore[misc]
-    by_output = {id(out): grad for out, grad in zip(came_out, grads, strict=True)}
-    turn: dict[int, int] = {}  # layers that share their modules (ALBERT) use them one after the other
+    by_output = {id(out): grad for out, grad in zip(outputs, grads, strict=True)}
     sharing = Counter(id(p.query) for p in places)
+    turns: Counter[int] = Counter()  # layers that share their modules (ALBERT) use them one after the other
     layers = []
     for layer, p in enumerate(places):
-        done = turn.get(id(p.query), 0)
-        turn[id(p.query)] = done + 1
+        turn = turns[id(p.query)]
+        turns[id(p.query)] += 1
         norms = []
         for number, m in enumerate((p.query, p.key, p.value)):
-            own = watched.uses[id(m.weight)]
-            each = len(own) // sharing[id(p.query)]
-            own = own[done * each : (done + 1) * each]
-            pairs = [(_per_text(x, size), _per_text(by_output[id(out)], size)) for x, out in own if out.shape[-1]]
+            uses = watched.uses[id(m.weight)]
+            count = len(uses) // sharing[id(p.query)]
+            uses = uses[turn * count : (turn + 1) * count]
+            pairs = [(_per_text(x, size), _per_text(by_output[id(out)], size)) for x, out in uses if out.shape[-1]]
             norms.append(_of_heads(chunk, layer, p, number, pairs))
         layers.append((norms[0], norms[1], norms[2]))
     return layers

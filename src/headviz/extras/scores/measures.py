@@ -19,7 +19,7 @@ from torch import Tensor
 from ...errors import OptionError
 from ...models.fast import gpu
 from ...models.fast.gpu import fetch, put
-from ...progress import part
+from ...progress import Progress, part
 from ...scores import gradients
 from ...scores.catalogue import SCORES, Score, check_fits, score_named
 from ...scores.chunk import Chunk, Tables
@@ -27,7 +27,7 @@ from ...scores.learned import Drawn, Rule, learn, rising_price
 from ...scores.measures import Inputs, row_of
 from ...scores.options import ConductanceOptions, HardOptions
 from ...scores.scoring import Scoring
-from ...scores.statistics import Counts, Summary, exact, mean
+from ...scores.statistics import Counts, Summary, exact, mean, mean_of
 from ...scores.whole import Whole
 from .gim import unknown_norm
 from .options import BlendOptions, CausalOptions, RanksOptions
@@ -124,10 +124,10 @@ def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
 
 def entropy(probs: Tensor, lengths: Tensor) -> Tensor:
     """[B, h] of probabilities [B, h, T, T]; padding takes no part. NaN for a text of one token."""
-    there = torch.arange(probs.shape[-1], device=probs.device) < lengths[:, None]  # [B, T]
-    inside = there[:, None, :, None] & there[:, None, None]
-    seen, count = gpu.exact(probs), gpu.exact(lengths)[:, None]
-    parts = torch.special.xlogy(seen, seen).where(inside.to(seen.device), 0.0)
+    tokens = torch.arange(probs.shape[-1], device=probs.device) < lengths[:, None]  # [B, T]
+    pairs = tokens[:, None, :, None] & tokens[:, None, None]
+    p, count = gpu.exact(probs), gpu.exact(lengths)[:, None]
+    parts = torch.special.xlogy(p, p).where(pairs.to(p.device), 0.0)
     return -parts.sum(dim=(2, 3)) / (count * count.log()).where(count > 1, torch.nan)
 
 
@@ -135,28 +135,27 @@ def hies(inputs: Inputs, options: BlendOptions) -> Summary:
     """α·importance + (1 − α)·(1 − entropy), each brought between 0 and 1 over the heads."""
     entropies = inputs.rows["entropy"]
     importance = np.where(np.isnan(entropies), np.nan, np.abs(inputs.rows["signed"]))
-    whole, spread = (mean(rows, inputs.units) for rows in (importance, entropies))
-    summary = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha), inputs.units)
+    importances, spreads = (mean(rows, inputs.units) for rows in (importance, entropies))
+    summary = mean(_blend(importance, entropies, importances.values, spreads.values, options.alpha), inputs.units)
 
     def resample(counts: Counts) -> NDArray:
-        assert whole.resample is not None
-        assert spread.resample is not None
-        first, second = whole.resample(counts), spread.resample(counts)
-        pairs = zip(first, second, strict=True)
-        return np.array([_blend(one, other, one, other, options.alpha) for one, other in pairs])
+        assert importances.resample is not None
+        assert spreads.resample is not None
+        pairs = zip(importances.resample(counts), spreads.resample(counts), strict=True)
+        return np.array([_blend(i, e, i, e, options.alpha) for i, e in pairs])
 
     return replace(summary, resample=resample)
 
 
-def _blend(importance: NDArray, entropies: NDArray, by: NDArray, spread: NDArray, alpha: float) -> NDArray:
-    """The formula, with the least and the largest value of the two tables ``by`` and ``spread``."""
-    return alpha * _between(importance, by) + (1 - alpha) * (1 - _between(entropies, spread))
+def _blend(importance: NDArray, entropies: NDArray, of_heads: NDArray, spread: NDArray, alpha: float) -> NDArray:
+    """The formula, with the least and the largest value of the two tables ``of_heads`` and ``spread``."""
+    return alpha * _between(importance, of_heads) + (1 - alpha) * (1 - _between(entropies, spread))
 
 
 def _between(values: NDArray, table: NDArray) -> NDArray:
     """So that the table's least value becomes 0 and its largest 1; a table of one value becomes 0."""
-    known = table[np.isfinite(table)]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    measured = table[np.isfinite(table)]
+    low, high = (measured.min(), measured.max()) if measured.size else (0.0, 0.0)
     scaled: NDArray = (values - low) / (high - low if high > low else 1.0)
     return scaled
 
@@ -173,7 +172,9 @@ def ranks(inputs: Inputs, options: RanksOptions) -> NDArray[np.float64]:
     whole = inputs.whole
     assert whole is not None
     members = members_of(options, whole.clf)
-    return mean_ranks([_table(whole, member, i, len(members)) for i, member in enumerate(members)])
+    return mean_ranks(
+        [_table(whole, member, part(whole.progress, i, len(members))) for i, member in enumerate(members)]
+    )
 
 
 def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
@@ -189,13 +190,13 @@ def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
     return members
 
 
-def _table(whole: Whole, member: Score, number: int, count: int) -> NDArray[np.float64]:
+def _table(whole: Whole, member: Score, progress: Progress | None) -> NDArray[np.float64]:
     scoring = Scoring(
         whole.clf,
         whole.data,
         member.name,
         mask=whole.mask,
-        progress=part(whole.progress, number, count),
+        progress=progress,
         cancel=whole.cancel,
         cache=False if whole.store is None else whole.store,
         budget=whole.budget,
@@ -209,17 +210,13 @@ def _table(whole: Whole, member: Score, number: int, count: int) -> NDArray[np.f
 
 def mean_ranks(tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     """[L, H] between 0 and 1. A table without a value for a head does not count for it; NaN where none has one."""
-    places = np.array([ranked(table) for table in tables])
-    known = ~np.isnan(places)
-    with np.errstate(invalid="ignore"):
-        out: NDArray[np.float64] = np.where(known, places, 0.0).sum(axis=0) / known.sum(axis=0)
-    return out
+    return mean_of([ranked(table) for table in tables])
 
 
 def ranked(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each value's place among the table's values, 0 the lowest and 1 the highest; equal values share one."""
-    out = np.full(table.shape, np.nan)
-    known = np.isfinite(table)
-    if known.any():
-        out[known] = (rankdata(table[known]) - 1) / max(1, known.sum() - 1)
-    return out
+    places = np.full(table.shape, np.nan)
+    measured = np.isfinite(table)
+    if measured.any():
+        places[measured] = (rankdata(table[measured]) - 1) / max(1, measured.sum() - 1)
+    return places

@@ -72,17 +72,17 @@ def worth_of(whole: Whole, metric: str | None) -> Worth:
 
 def one_order(whole: Whole, worth: Worth, order: list[HeadId], tolerance: float) -> NDArray[np.float64]:
     """[L, H]: what the metric loses with each head of one order, NaN for heads that are off."""
-    out = np.full((whole.mask.num_layers, whole.mask.num_heads), np.nan)
     mask = whole.mask
-    now, end = worth(mask), worth(whole.mask.without(order))
+    out = np.full((mask.num_layers, mask.num_heads), np.nan)
+    value, end = worth(mask), worth(mask.without(order))
     for done, head in enumerate(order):
-        if abs(now - end) <= tolerance:
-            for rest in order[done:]:
-                out[rest] = (now - end) / (len(order) - done)
+        if abs(value - end) <= tolerance:
+            for unwalked in order[done:]:
+                out[unwalked] = (value - end) / (len(order) - done)
             return out
         mask = mask.without([head])
-        after = worth(mask)
-        out[head], now = now - after, after
+        before, value = value, worth(mask)
+        out[head] = before - value
     return out
 
 

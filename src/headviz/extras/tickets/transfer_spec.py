@@ -397,15 +397,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     contexts = {name: spec.open(name, place.parent) for name in spec.targets}  # all mistakes before any work
     masks = spec.masks_on(next(iter(contexts.values())))
     check_masks(masks, contexts, spec.seeds if spec.retrain else (), spec.random)
-    cells = _known(out, spec, masks, contexts)
-    broken = _break(out)
+    cells, line_break = _earlier(out)
+    _check_cells(cells, out, spec, masks, contexts)
     with progress_bar("transferring") as progress:
         for cell in spec.cells(contexts.__getitem__, known=cells, progress=progress):
             cells.append(cell)
             if out is not None:
                 with disk_errors(out), open(out, "a", encoding="utf-8") as file:
-                    file.write(broken + line_of(cell) + "\n")
-                broken = ""
+                    file.write(line_break + line_of(cell) + "\n")
+                line_break = ""
     result = matrix(cells, metrics={name: context.dev.task.metrics[0] for name, context in contexts.items()})
     summary = {"finding": finding(result), "universal": result.universal()}
     return {**result.to_dict(), **summary, "cells": [c.to_dict() for c in cells]}
@@ -452,11 +452,27 @@ def _changes(entries: list[dict[str, Any]]) -> list[list[str]]:
     return [["mask of", "model of", "change", "95 % interval", "kept", "a random mask lies in"], *rows] if rows else []
 
 
-def _known(
-    out: Path | None, spec: TransferSpec, masks: Mapping[str, HeadMask], contexts: Mapping[str, Context]
-) -> list[Cell]:
-    """Cells of an earlier, interrupted call. A file that holds anything else is refused, not written to."""
-    cells = _cells(out) if out is not None else []
+def _earlier(out: Path | None) -> tuple[list[Cell], str]:
+    """Cells of an earlier, interrupted call, and the line break that it left out behind a broken line."""
+    if out is None or not out.exists():
+        return [], ""
+    try:
+        text = out.read_text(encoding="utf-8")
+        return cells_of(text, str(out)), "\n" if text and not text.endswith("\n") else ""
+    except (OSError, ValueError, OptionError) as error:
+        raise OptionError(
+            f"'{out}' is there and was not written by this command, so it stays as it is. Choose another file."
+        ) from error
+
+
+def _check_cells(
+    cells: Sequence[Cell],
+    out: Path | None,
+    spec: TransferSpec,
+    masks: Mapping[str, HeadMask],
+    contexts: Mapping[str, Context],
+) -> None:
+    """Refuse cells of another transfer: the file is not written to."""
     subjects: dict[tuple[str, int | None], str] = {}
     for cell in cells:
         if cell.source not in (FULL, *masks) or cell.target not in spec.targets:
@@ -478,22 +494,3 @@ def _known(
                 f"'{out}' holds cells of '{cell.target}' with another model, other data or another training. "
                 "Choose another file."
             )
-    return cells
-
-
-def _cells(out: Path) -> list[Cell]:
-    """The cells in a file; none if it is not there."""
-    if not out.exists():
-        return []
-    try:
-        return cells_of(out.read_text(encoding="utf-8"), str(out))
-    except (OSError, ValueError, OptionError) as error:
-        raise OptionError(
-            f"'{out}' is there and was not written by this command, so it stays as it is. Choose another file."
-        ) from error
-
-
-def _break(out: Path | None) -> str:
-    """A new line, where an interrupted call has left a broken one behind."""
-    text = "" if out is None or not out.exists() else out.read_text(encoding="utf-8")
-    return "\n" if text and not text.endswith("\n") else ""

@@ -99,9 +99,9 @@ def tab(views: Sequence[RunView]) -> None:
         )
     planned = _chosen(runs, way == RETRAINED)
     if way == RETRAINED:
-        _retrained(planned)
+        _with_retraining(planned)
     elif planned is not None:
-        _as_it_is(planned)
+        _without_retraining(planned)
 
 
 # ---- what is asked
@@ -177,7 +177,7 @@ def _why_not(chosen: Sequence[RunView]) -> str:
 # ---- without retraining
 
 
-def _as_it_is(planned: Planned) -> None:
+def _without_retraining(planned: Planned) -> None:
     spec = planned.spec
     text = json.dumps(spec.to_dict(), sort_keys=True)
     key = ("transfer", text)
@@ -232,7 +232,7 @@ def recipe() -> tuple[str, str] | None:
 # ---- with retraining
 
 
-def _retrained(planned: Planned | None) -> None:
+def _with_retraining(planned: Planned | None) -> None:
     """Cells that the command has measured, from a file; and the file that makes the command do it."""
     if frame.controls():
         st.caption(
