@@ -113,7 +113,7 @@ def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
     views = [look(i) for i in two]
     planned = transfer.plan_of(views, 0.5, random=0)
     assert len(transfer.measure(planned)) == 6
-    changed = transfer.Planned(planned.spec, planned.own, dict.fromkeys(planned.digests, "0" * 64))
+    changed = transfer.TransferOfRuns(planned.spec, planned.own_targets, dict.fromkeys(planned.digests, "0" * 64))
     with pytest.raises(headviz.errors.UserError, match="does not hold the weights"):
         transfer.measure(changed)
     monkeypatch.setenv("HEADVIZ_ROOTS", str(small_folder / "data"))

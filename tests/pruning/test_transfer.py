@@ -45,7 +45,7 @@ def test_transfer_without_retraining(tmp_path):
         target = {"A": a, "B": b}[cell.target]
         assert cell.metric == pytest.approx(evaluate(target.clf, target.dev, mask).metrics["accuracy"])
     half = cells[:3]
-    rest = list(transfer_cells(masks, {"A": a, "B": b}, random=2, known=half))
+    rest = list(transfer_cells(masks, {"A": a, "B": b}, random=2, measured=half))
     assert [c.key for c in (*half, *rest)] == [c.key for c in cells]
     assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
 

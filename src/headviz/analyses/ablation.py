@@ -205,13 +205,9 @@ def figure(result: Ablation) -> Figure:
     return frame(fig, 110 + max(220, 26 * len(result.values)), top=34, least=240 + 34 * result.base.num_heads)
 
 
-def _histogram(result: Ablation) -> Figure:
-    about = result.subject
-    return value_histogram(about.scale * result.values, result.significant(), f"cost, points of {about.called}")
-
-
 def view(result: Ablation) -> View:
     about, scale = result.subject, result.subject.scale
+    costs = scale * result.values
     sure, likely = (int((chosen & (result.values > 0)).sum()) for chosen in (result.certain(), result.significant()))
     hurts = len(result.harmful())
     harm = f"{hurts} {'does' if hurts == 1 else 'do'} harm" if hurts else "none is shown to do harm"
@@ -223,7 +219,7 @@ def view(result: Ablation) -> View:
         (
             Picture(
                 "ablation_histogram",
-                lambda: _histogram(result),
+                lambda: value_histogram(costs, result.significant(), f"cost, points of {about.called}"),
                 f"How many heads cost how much; the full model has {about.called} {metric(result.baseline, scale)}.",
                 COST,
             ),
@@ -231,7 +227,7 @@ def view(result: Ablation) -> View:
                 "ablation_table",
                 highest(result.values),
                 "cost",
-                scale * result.values,
+                costs,
                 (scale * result.interval_low, scale * result.interval_high),
                 {"p": result.p_value, "q": result.q_value},
                 form="%.2f",

@@ -110,12 +110,12 @@ def all_but_one(
         for mask, d in zip(best_masks, answers.deltas(predictions, about.metric), strict=True)
     ]
     q_values = benjamini_hochberg([d.p_value for d in reported])
-    rows = []
+    rows, nan = [], float("nan")
     for head, d, q, predicted in zip(best, reported, q_values, predictions, strict=True):
-        change = [d.delta, d.interval_low, d.interval_high, d.p_value, float(q)]
+        change = d.delta, d.interval_low, d.interval_high, d.p_value, float(q)
         if np.isnan(table[head]):  # no head was chosen, so this is not what the layer's best one loses
-            change = [float("nan")] * len(change)
-        rows.append(BestHead(*head, *change, remark=answers.remark(predicted, evaluator.data.label_names)))
+            change = nan, nan, nan, nan, nan
+        rows.append(BestHead(*head, *change, answers.remark(predicted, evaluator.data.label_names)))
     if progress is not None:
         progress(total, total)
     baseline = answers.measure(answers.full, about.metric)

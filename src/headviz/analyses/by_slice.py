@@ -192,23 +192,22 @@ def _slice(
 ) -> SliceCost:
     """``tables`` [L, H]: the costs on this kind, both ends of their intervals, p and q."""
     of_kind = answers.pick(index)
-    values, low, high, _, q = tables
-    head = next(iter(highest(values)), None)
-    numbers, elsewhere = [float("nan")] * len(tables), float("nan")
-    if head is not None:
-        numbers = [float(table[head]) for table in tables]
-        outside = np.setdiff1d(np.arange(len(answers.gold)), index)
-        if len(outside):
-            others = answers.pick(outside)
-            elsewhere = others.measure(others.full, metric) - others.measure(predictions[head][outside], metric)
+    costs, lows, highs, _, q_values = tables
+    head = next(iter(highest(costs)), None)
+    cost, low, high, p, q = (float("nan") if head is None else float(table[head]) for table in tables)
+    elsewhere = float("nan")
+    outside = np.setdiff1d(np.arange(len(answers.gold)), index)
+    if head is not None and len(outside):
+        others = answers.pick(outside)
+        elsewhere = others.measure(others.full, metric) - others.measure(predictions[head][outside], metric)
     return SliceCost(
         name,
         len(index),
         of_kind.measure(of_kind.full, metric),
         head,
-        *numbers,
-        elsewhere=elsewhere,
-        significant=int((clear(low, high, q, SIGNIFICANT) & (values > 0)).sum()),
+        *(cost, low, high, p, q),
+        elsewhere,
+        significant=int((clear(lows, highs, q_values, SIGNIFICANT) & (costs > 0)).sum()),
         constant=of_kind.constant(metric),
         remark=of_kind.remark(of_kind.full, labels),
     )

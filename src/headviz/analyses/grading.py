@@ -70,8 +70,8 @@ def units_of(data: Dataset, split: int = 0) -> tuple[list[int], list[int]]:
     order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
     units = list(dict.fromkeys(data.units[order].tolist()))
     first, second = units[0::2], units[1::2]
-    for at in np.flatnonzero(np.random.default_rng(split).random(len(second)) < 0.5) if split else ():
-        first[at], second[at] = second[at], first[at]
+    for place in np.flatnonzero(np.random.default_rng(split).random(len(second)) < 0.5) if split else ():
+        first[place], second[place] = second[place], first[place]
     return first, second
 
 
@@ -281,18 +281,17 @@ def graded(
     """The grades that follow from what was measured. The best is picked among all scores but random orders."""
     best = max((name for name in names if name != RANDOM), key=lambda name: results[name].area, default=RANDOM)
     order = [*(name for name in results if name != RANDOM), RANDOM]
-    draws, by_half = (np.array([getattr(results[name], of) for name in order]) for of in ("areas", "halves"))
+    draws, by_half = (np.array([getattr(results[name], field) for name in order]) for field in ("areas", "halves"))
     picked = differences(draws[:-1, 1:], by_half[:-1]).all if len(order) > 2 else float("nan")
     # the last one has no area at all: what an area by itself is compared with
-    with_none = (np.concatenate([areas, np.zeros_like(areas[:1])]) for areas in (draws[:, 1:], by_half))
-    every = differences(*with_none)
+    areas, halves = (np.concatenate([table, np.zeros_like(table[:1])]) for table in (draws[:, 1:], by_half))
+    of_pairs = differences(areas, halves)
     grades = []
     for name in names:
-        errors = every.errors[order.index(name)]
+        errors = of_pairs.errors[order.index(name)]
         behind = None if name == best else picked * float(errors[order.index(best)])
-        grades.append(
-            _graded(name, results, best, float(every.one * errors[-1]), float(every.one * errors[-2]), behind)
-        )
+        area, lead = (float(of_pairs.one * error) for error in errors[[-1, -2]])
+        grades.append(_graded(name, results, best, area, lead, behind))
     grades.sort(key=lambda g: -g.area)
     return Grades(tuple(grades), best, len(planted or ()), n, title, by_half.shape[1])
 
@@ -423,19 +422,20 @@ def _tables(
 ) -> tuple[list[list[list[NDArray]]], float]:
     """The score's tables on each half of each split, and its processor seconds per example, none from the cache."""
     first, score = halves[0][0], SCORES[name]
-    how: dict[str, Any] = {"label_order": first.label_order, "cancel": cancel}
-    began = time.process_time()
+    settings: dict[str, Any] = {"label_order": first.label_order, "cancel": cancel}
+    start = time.process_time()
     if not score.of_whole:
-        score_heads(clf, first.data.subset(range(TIMED)), name, cache=False, **how)
-        seconds = (time.process_time() - began) / TIMED
+        score_heads(clf, first.data.subset(range(TIMED)), name, cache=False, **settings)
+        seconds = (time.process_time() - start) / TIMED
+    settings["cache"] = cache and not score.of_whole
     seeded, per_split = score.options is not None and "seed" in declared(score.options), []
     for split, pair in enumerate(halves):
-        seeds = [*range(split, SEEDS, len(halves))] if name == RANDOM else [split]
+        seeds = [*range(split, SEEDS, len(halves))] if name == RANDOM else []
         options: list[dict[str, Any]] = [{"seed": seed} if seeded and seed else {} for seed in seeds or [split]]
-        how["cache"] = cache and not score.of_whole
-        per_split.append([[score_heads(clf, half.data, name, **how, **o).values for o in options] for half in pair])
+        tables = [[score_heads(clf, half.data, name, **settings, **o).values for o in options] for half in pair]
+        per_split.append(tables)
     if score.of_whole:  # its time does not grow with the examples
-        seconds = (time.process_time() - began) / sum(len(half.data) for pair in halves for half in pair)
+        seconds = (time.process_time() - start) / sum(len(half.data) for pair in halves for half in pair)
     return per_split, seconds
 
 
@@ -457,7 +457,9 @@ def _graded(
         lead,
         lead - of_lead,
         lead + of_lead,
-        *((None,) * 3 if of_behind is None else (behind, behind - of_behind, behind + of_behind)),
+        None if of_behind is None else behind,
+        None if of_behind is None else behind - of_behind,
+        None if of_behind is None else behind + of_behind,
         result.agreement,
         None if shapley is None else result.agrees(shapley),
         result.precision,

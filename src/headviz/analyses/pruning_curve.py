@@ -138,7 +138,9 @@ def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
 
     ends = over_draws(*([getattr(p, n) for p in points] for n in ("interval_low", "interval_high", "p_value")))
     low, high, p_value = map(float, ends)
-    means = {n: fmean(getattr(p, n) for p in points) for n in ("value", "delta", "corrected", "over_random")}
+    means: dict[str, Any] = {
+        n: fmean(getattr(p, n) for p in points) for n in ("value", "delta", "corrected", "over_random")
+    }
     values, remarks = [p.value for p in points], [p.remark for p in points if p.remark]
     remark = remarks[0] if remarks else ""
     if 0 < len(remarks) < len(points):
@@ -209,7 +211,8 @@ def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> N
 
 
 def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str:
-    """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
+    """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear; last
+    which orders beat a random one."""
     fair = [c for c in curves if c.name != ORACLE_NAME]  # which has seen the answers
     best = max(fair or curves, key=_quality)
     sentence = one_class_remark(best)
@@ -465,15 +468,10 @@ def _dash(place: int) -> str:
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
 
-def finding(result: PruningCurves) -> str:
-    """How far heads can go, from where on a loss is clear, and which orders beat a random one."""
-    return curves_sentence(result.curves, result.subject.scale, result.margin)
-
-
 def view(result: PruningCurves) -> View:
     level = "" if result.constant is None else f", and {constant_name(result.subject.metric)}"
     return View(
-        finding(result),
+        curves_sentence(result.curves, result.subject.scale, result.margin),
         parts(
             result,
             "pruning_curves",
@@ -485,20 +483,17 @@ def view(result: PruningCurves) -> View:
     )
 
 
-def _ties(form: str) -> tuple[Column, ...]:
-    return (
-        Column("heads tied", value=lambda item: item[0].tied, meaning="heads whose score is that of another"),
-        Column("lowest order", form, lambda item: item[1].ties_low),
-        Column("highest order", form, lambda item: item[1].ties_high),
-    )
-
-
 def parts(result: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]:
     """The curves and the table of their points."""
     scale, metric = result.subject.scale, result.subject.called
     points = [(c, p) for c in result.curves for p in c.points]
     ties = any(c.tied for c in result.curves)
     form = "%.2f" if scale == 1 else "%.4f"
+    ties_columns = (
+        Column("heads tied", value=lambda item: item[0].tied, meaning="heads whose score is that of another"),
+        Column("lowest order", form, lambda item: item[1].ties_low),
+        Column("highest order", form, lambda item: item[1].ties_high),
+    )
     best = "" if result.constant is None else f" The best constant answer has {metric} {result.constant:.3f}."
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
@@ -510,7 +505,7 @@ def parts(result: PruningCurves, key: str, caption: str) -> tuple[Picture, Table
                 Column("share off", "%.3f", lambda item: item[1].sparsity),
                 Column("heads off", value=lambda item: len(item[1].mask.off)),
                 Column(metric, form, lambda item: item[1].value),
-                *(_ties(form) if ties else ()),
+                *(ties_columns if ties else ()),
                 in_points(
                     "change",
                     lambda item: scale * item[1].delta,
@@ -532,12 +527,12 @@ def parts(result: PruningCurves, key: str, caption: str) -> tuple[Picture, Table
 
 def recipe(options: Mapping[str, Any]) -> str:
     names = [name for name in (options.get("scores") or TO_PRUNE_BY).split(",") if name != ORACLE]
-    about = changed(options, (MARGIN_OPTION, SEED))
+    settings = changed(options, (MARGIN_OPTION, SEED))
     return (
         f"names = {names!r}\n"
         "tables = [headviz.score_heads(clf, some, score=name).values for name in names]\n"
         f"orders = dict(zip([*names, {ORACLE_NAME!r}], [*tables, headviz.ablate(evaluator).values]))\n"
-        f"result = {call('headviz.pruning_curves', Code('evaluator'), Code('orders'), **about)}"
+        f"result = {call('headviz.pruning_curves', Code('evaluator'), Code('orders'), **settings)}"
     )
 
 

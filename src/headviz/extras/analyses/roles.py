@@ -93,10 +93,6 @@ def _first(t: Tokens) -> NDArray[np.bool_]:
     return np.arange(len(t.ids)) == 0
 
 
-def _delimiters(t: Tokens) -> NDArray[np.bool_]:
-    return t.special & ~_first(t)
-
-
 def _same_text(t: Tokens) -> Pairs:
     return (t.types[:, None] == t.types[None]) & t.words[None] & ~np.eye(len(t.ids), dtype=bool)
 
@@ -128,7 +124,7 @@ RELATIONS = (
     Relation("next", "the token after", _place(1)),
     Relation("itself", "the token itself", _place(0)),
     Relation("[CLS]", "the first token of the input", _keys(_first)),
-    Relation("delimiter", "[SEP] and the like", _keys(_delimiters)),
+    Relation("delimiter", "[SEP] and the like", _keys(lambda t: t.special & ~_first(t))),
     Relation("first word", "the first word of its own text", _edge(False)),
     Relation("last word", "the last word of its own text", _edge(True)),
     Relation("own text", "other words of its own text", _same_text),
@@ -404,10 +400,10 @@ def _one_sided(excess: NDArray[np.float64], units: NDArray) -> NDArray[np.float6
 def rare_tokens(encodings: Sequence[Encoding]) -> frozenset[int]:
     """The rarest kinds of token that together make up at most a tenth of the words of the data."""
     counts = Counter(i for e in encodings for i, special in zip(e.ids, e.special, strict=True) if not special)
-    limit, seen, rare = sum(counts.values()) / 10, 0, []
+    limit, total, rare = sum(counts.values()) / 10, 0, []
     for token, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
-        seen += count
-        if seen > limit:
+        total += count
+        if total > limit:
             break
         rare.append(token)
     return frozenset(rare)

@@ -43,10 +43,10 @@ def transfer_cells(
     random: int | None = None,
     options: FinetuneOptions | None = None,
     label_orders: Mapping[str, Sequence[str] | None] | None = None,
-    known: Sequence[Cell] = (),
+    measured: Sequence[Cell] = (),
     cancel: Cancel | None = None,
 ) -> Iterator[Cell]:
-    """Yield the cells one by one, except those in ``known``.
+    """Yield the cells one by one, except those in ``measured``.
 
     A target is trained with ``options``, else its base model's recipe, else the thesis's. ``label_orders`` gives, by
     target, the classes in the order of the model's outputs, where their names do not say it. ``random`` is how many
@@ -56,7 +56,7 @@ def transfer_cells(
     if retrain:
         for context in targets.values():
             check_base(context.clf, context.base(seeds[0]))
-    measured = {cell.key for cell in known}
+    keys = {cell.key for cell in measured}
     for target, context in targets.items():
         clf = context.clf
         present = HeadMask.full(clf.num_layers, clf.num_heads) if retrain else clf.present  # a base model has all
@@ -64,7 +64,7 @@ def transfer_cells(
         judge = judge_of(context, (label_orders or {}).get(target))
         full: Evaluated | None = None
         for cell in tracked(cells, cancel=cancel):
-            if cell.key in measured:
+            if cell.key in keys:
                 continue
             subject = subject_of(context, judge.label_order, cell.seed, options)
             if cell.seed is not None:
@@ -117,11 +117,11 @@ def check_masks(
         full = HeadMask.full(clf.num_layers, clf.num_heads)
         for cell in planned_cells(masks, (target,), full, True, seeds, random):
             if never_empty(clf, cell.mask):
-                mask, instead = f"The mask of '{cell.source}'", "Leave it out"
+                owner, instead = f"The mask of '{cell.source}'", "Leave it out"
                 if cell.draw is not None:
-                    mask, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none, random=0"
+                    owner, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none, random=0"
                 raise MaskError(
-                    f"{mask} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
+                    f"{owner} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
                     f"{instead}, or transfer without retraining."
                 )
 

@@ -105,12 +105,12 @@ def _text(square: Square) -> str:
 FULL, RANDOM = "every head on", "random masks"
 
 
-def transfer_figure(result: Matrix, own: Mapping[str, str] | None = None) -> go.Figure:
+def transfer_figure(result: Matrix, own_targets: Mapping[str, str] | None = None) -> go.Figure:
     """The matrix: first every head on, then each mask, then random masks of each size."""
     rows = [FULL]
     squares = [[_whole(result, target) for target in result.targets]]
     for source in result.sources:
-        own_target = (own or {}).get(source, source)
+        own_target = (own_targets or {}).get(source, source)
         rows.append(source)
         squares.append([_square(result.entry(source, target), target == own_target) for target in result.targets])
     for share in dict.fromkeys(e.sparsity for e in result.random):

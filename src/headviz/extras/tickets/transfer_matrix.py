@@ -303,12 +303,12 @@ def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 NAMED = 3  # masks named in a sentence
 
 
-def finding(result: Matrix, own: Mapping[str, str] | None = None, margin: float = MARGIN) -> str:
+def finding(result: Matrix, own_targets: Mapping[str, str] | None = None, margin: float = MARGIN) -> str:
     """The sentences of a table; ``margin`` is in points. What needs care comes first.
 
-    ``own`` says which target each mask was found on; without it the target of the same name.
+    ``own_targets`` says which target each mask was found on; without it the target of the same name.
     """
-    others = [e for e in result.entries if (own or {}).get(e.source, e.source) != e.target]
+    others = [e for e in result.entries if (own_targets or {}).get(e.source, e.source) != e.target]
     if not others:
         return "Every mask was found on this model and data: nothing is transferred."
     remarks = first_remark([(f"{_pair(e)}: ", e.remark) for e in others])

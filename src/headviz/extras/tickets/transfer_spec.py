@@ -134,16 +134,17 @@ class TransferSpec:
         self,
         opened: Callable[[str], Context] | None = None,
         *,
-        known: Sequence[Cell] = (),
+        measured: Sequence[Cell] = (),
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> Iterator[Cell]:
-        """Yield the cells that are not ``known``. ``opened`` gives a target's models and data; without it each target
-        is loaded in its turn, and let go after it.
+        """Yield the cells that are not ``measured``.
+
+        ``opened`` gives a target's models and data; without it each target is loaded in its turn, and let go after it.
         """
         from .transfer import transfer_cells
 
-        done, total = len(known), 0
+        done, total = len(measured), 0
         masks: dict[str, HeadMask] = {}
         for target in self.targets:
             context = self.open(target, Path()) if opened is None else opened(target)
@@ -159,7 +160,7 @@ class TransferSpec:
                 random=self.random,
                 options=self._options,
                 label_orders={target: self.plan(target).label_order},
-                known=known,
+                measured=measured,
                 cancel=cancel,
             ):
                 done += 1
@@ -266,11 +267,11 @@ _TRAINING = "base base_revision train_split train_limit initialisation".split()
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A transfer of some runs. ``own`` says which target each mask was found on; ``digests`` are of their models."""
+class TransferOfRuns:
+    """``own_targets`` says which target each mask was found on; ``digests`` are of the models."""
 
     spec: TransferSpec
-    own: Mapping[str, str]
+    own_targets: Mapping[str, str]
     digests: Mapping[str, str | None]
 
 
@@ -294,7 +295,7 @@ def of_same_grid(views: Sequence[RunView], to: RunView) -> list[RunView]:
 
 def shares_of(views: Sequence[RunView]) -> list[float]:
     """The shares of heads off at which all of them have a mask."""
-    return sorted(set.intersection(*(set(masks_of(v)) for v in views))) if views else []
+    return sorted(set.intersection(*(set(masks_of(v)) for v in views)))
 
 
 def plan_of(
@@ -304,7 +305,7 @@ def plan_of(
     retrain: bool = False,
     seeds: Sequence[int] = (0,),
     random: int | None = None,
-) -> Planned:
+) -> TransferOfRuns:
     """The masks of these runs at this share, on the models and data of all of them; equal ones are one target."""
     places = [_place(v.record.spec, retrain) for v in views]
     different = [p for i, p in enumerate(places) if p not in places[:i]]
@@ -317,7 +318,7 @@ def plan_of(
         for target, v in zip(targets_of_runs, views, strict=True)
     }
     spec = TransferSpec(masks, dict(zip(names, different, strict=True)), retrain, tuple(seeds), random)
-    return Planned(spec, dict(zip(sources, targets_of_runs, strict=True)), digests)
+    return TransferOfRuns(spec, dict(zip(sources, targets_of_runs, strict=True)), digests)
 
 
 def _place(spec: Mapping[str, Any], retrain: bool) -> dict[str, Any]:
@@ -346,8 +347,8 @@ def _sources(views: Sequence[RunView], targets: Sequence[str]) -> list[str]:
 
 
 def measure(
-    planned: Planned,
-    known: Sequence[Cell] = (),
+    planned: TransferOfRuns,
+    measured: Sequence[Cell] = (),
     keep: Callable[[Cell], None] | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -365,8 +366,8 @@ def measure(
             )
         return context
 
-    cells = list(known)
-    for cell in planned.spec.cells(opened, known=known, progress=progress, cancel=cancel):
+    cells = list(measured)
+    for cell in planned.spec.cells(opened, measured=measured, progress=progress, cancel=cancel):
         cells.append(cell)
         if keep is not None:
             keep(cell)
@@ -400,7 +401,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     cells, line_break = _earlier(out)
     _check_cells(cells, out, spec, masks, contexts)
     with progress_bar("transferring") as progress:
-        for cell in spec.cells(contexts.__getitem__, known=cells, progress=progress):
+        for cell in spec.cells(contexts.__getitem__, measured=cells, progress=progress):
             cells.append(cell)
             if out is not None:
                 with disk_errors(out), open(out, "a", encoding="utf-8") as file:

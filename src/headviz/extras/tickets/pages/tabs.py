@@ -29,7 +29,7 @@ from ..winning import together
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
-    from ..transfer_spec import Planned
+    from ..transfer_spec import TransferOfRuns
 
 
 FORMULA = r"\text{kept} = \frac{m(\text{mask}) - m(\text{one answer})}{m(\text{every head}) - m(\text{one answer})}"
@@ -39,11 +39,13 @@ SOURCE = (
 )
 
 
-def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
-    """``own`` says which target each mask was found on; None = the one of its name."""
+def draw(cells: Sequence[Cell], own_targets: Mapping[str, str] | None) -> None:
+    """``own_targets`` says which target each mask was found on; None = the one of its name."""
     result = matrix(cells)
-    show.finding(finding(result, own, state.view().margin))
-    show.figure(transfer_figure(result, own), "transfer_matrix", _caption(result), formula=FORMULA, source=SOURCE)
+    show.finding(finding(result, own_targets, state.view().margin))
+    show.figure(
+        transfer_figure(result, own_targets), "transfer_matrix", _caption(result), formula=FORMULA, source=SOURCE
+    )
     if unknown := [e for e in result.entries if e.why]:
         first, others = unknown[0], len(unknown) - 1
         more = f" The same for {others} more." if others else ""
@@ -107,7 +109,7 @@ def tab(views: Sequence[RunView]) -> None:
 # ---- what is asked
 
 
-def _chosen(runs: Sequence[RunView], retrain: bool) -> Planned | None:
+def _chosen(runs: Sequence[RunView], retrain: bool) -> TransferOfRuns | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
     others = [v for v in finished_prunings(listing.overview()) if not recorded.of(v.record.id)]
     by_id = {v.record.id: v for v in of_same_grid([*runs, *others], runs[0])}
@@ -177,7 +179,7 @@ def _why_not(chosen: Sequence[RunView]) -> str:
 # ---- without retraining
 
 
-def _without_retraining(planned: Planned) -> None:
+def _without_retraining(planned: TransferOfRuns) -> None:
     spec = planned.spec
     text = json.dumps(spec.to_dict(), sort_keys=True)
     key = ("transfer", text)
@@ -205,7 +207,7 @@ def _without_retraining(planned: Planned) -> None:
 
     cells = jobs.need(key, "Evaluating masks", work)
     if cells is not None:
-        draw(cells, planned.own)
+        draw(cells, planned.own_targets)
         st.session_state[RECIPE] = _recipe(planned)
 
 
@@ -213,7 +215,7 @@ def _ask(text: str) -> None:
     st.session_state["transfer_asked"] = text
 
 
-def _recipe(planned: Planned) -> tuple[str, str]:
+def _recipe(planned: TransferOfRuns) -> tuple[str, str]:
     """The same in Python, and as a file for the command."""
     record = planned.spec.to_dict()
     words = {k: v for k, v in record.items() if k not in ("masks", "targets")}
@@ -232,7 +234,7 @@ def recipe() -> tuple[str, str] | None:
 # ---- with retraining
 
 
-def _with_retraining(planned: Planned | None) -> None:
+def _with_retraining(planned: TransferOfRuns | None) -> None:
     """Cells that the command has measured, from a file; and the file that makes the command do it."""
     if frame.controls():
         st.caption(
@@ -266,10 +268,10 @@ def _with_retraining(planned: Planned | None) -> None:
     if not any(c.source for c in cells):
         st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")
         return
-    own = None
-    if planned is not None and set(planned.own) >= {c.source for c in cells if c.source}:
-        own = planned.own
-    draw(cells, own)
+    own_targets = None
+    if planned is not None and set(planned.own_targets) >= {c.source for c in cells if c.source}:
+        own_targets = planned.own_targets
+    draw(cells, own_targets)
 
 
 def retrains(view: RunView) -> bool:
