@@ -165,7 +165,7 @@ def by_slice(
 
 
 def slices_of(data: Dataset) -> Mapping[str, NDArray[np.intp]]:
-    """Where the examples of each kind are; a clear refusal where the data have none, or hardly two that are equal."""
+    """The places of each kind's examples. Refuses data without kinds, and a column with too many different values."""
     if data.slices is None:
         raise OptionError(
             f"The {data.split} split of '{data.task.name}' does not say what kind each example is. "

@@ -88,14 +88,14 @@ class Subject(Result):
 
 
 def require_evaluator(value: object) -> None:
-    """Refuse what is no evaluator: a model, a data set, a name."""
+    """Refuse anything but an evaluator, such as a model or a data set."""
     from ..evaluation.mask_evaluator import MaskEvaluator  # imports torch, which the first page must not wait for
 
     require_kind(value, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
 
 
 def evaluator_for(subject_of: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
-    """An evaluator as it was given, or a new one of a model on data."""
+    """The evaluator itself, or a new one of a model on data."""
     from ..evaluation import dispatch, mask_evaluator
 
     if isinstance(subject_of, mask_evaluator.MaskEvaluator):
@@ -108,7 +108,7 @@ def evaluator_for(subject_of: MaskEvaluator | Model, data: Dataset | None) -> Ma
 
 
 def require_seconds(value: object) -> None:
-    """Refuse what is no time to search in."""
+    """Refuse anything but a number of seconds above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {shown(value)}.")
 
@@ -120,7 +120,7 @@ def require_classes(evaluator: MaskEvaluator) -> None:
 
 
 def first_draw(evaluator: E) -> E:
-    """The evaluator with the first draw alone of what stands in the heads' place, for what is not over draws."""
+    """The evaluator with only the first draw of what replaces the heads, for analyses that do not average draws."""
     require_evaluator(evaluator)
     return next(evaluator.each_draw())
 

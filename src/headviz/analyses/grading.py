@@ -76,7 +76,7 @@ def units_of(data: Dataset, split: int = 0) -> tuple[list[int], list[int]]:
 
 
 def halves_of(data: Dataset, split: int = 0) -> tuple[Dataset, Dataset]:
-    """The examples of these units."""
+    """The examples of the two halves of ``units_of``."""
     members = members_of(data)
     first, second = ([int(i) for unit in units for i in members[unit]] for units in units_of(data, split))
     return data.subset(first), data.subset(second)
@@ -169,7 +169,7 @@ def auroc(values: NDArray, positives: Set[HeadId]) -> float:
 
 
 def precision(values: NDArray, positives: Set[HeadId]) -> float:
-    """The share of ``positives`` among as many heads of the highest values; expected, where heads tie."""
+    """The share of ``positives`` among as many heads with the highest values; the expected share where heads tie."""
     heads = heads_where(np.isfinite(values))
     positive = [head in positives for head in heads]
     count = sum(positive)
@@ -177,14 +177,14 @@ def precision(values: NDArray, positives: Set[HeadId]) -> float:
 
 
 def overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
-    """Which share of the lowest fifth both tables name; expected, where heads tie."""
+    """The share of the lowest fifth that both tables name; the expected share where heads tie."""
     count = max(1, round(FIFTH * len(present.kept)))
     first, second = (in_lowest(grid_values(values, present.kept), count) for values in (a, b))
     return float((first * second).sum()) / count
 
 
 def planted_in(clf: Classifier) -> frozenset[HeadId] | None:
-    """The heads that the demo's training gave a part to; None for any other weights."""
+    """The heads to which the demo's training gave a known part; None for any other weights."""
     shipped = load("demo", device="cpu").digest
     return frozenset(planted_heads()) if clf.digest == shipped else None
 

@@ -159,7 +159,7 @@ def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
 
 
 def ties_of_curves(curves: Sequence[Curve], word: str = "by") -> str:
-    """How many heads tie in which order, and what that makes of the values; a sentence with its blank, or nothing."""
+    """The sentence on heads that tie in an order, with a blank before it; empty where none do."""
     ties = [f"{ties_text(c.tied, c.heads)} {word} {c.name}" for c in curves if c.tied]
     return f" {', '.join(ties)}: their values are means over {DRAWS} drawn orders of equals." if ties else ""
 
@@ -198,7 +198,7 @@ def stepwise(
 
 
 def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> None:
-    """Refuse what no curve can be made of, before anything is computed. ``heads`` are those of one layer."""
+    """Check the options of a curve before anything is computed. ``heads`` are those of one layer."""
     if not (0 < step <= 1 and 0 < until <= 1):
         raise OptionError(f"step and until must lie above 0 and be at most 1, not {step:g} and {until:g}.")
     if step < LEAST_STEP:
@@ -211,8 +211,7 @@ def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> N
 
 
 def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str:
-    """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear; last
-    which orders beat a random one."""
+    """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
     fair = [c for c in curves if c.name != ORACLE_NAME]  # which has seen the answers
     best = max(fair or curves, key=_quality)
     sentence = one_class_remark(best)
@@ -468,10 +467,15 @@ def _dash(place: int) -> str:
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
 
+def finding(result: PruningCurves) -> str:
+    """How far heads can go, from where on a loss is clear, and which orders beat a random one."""
+    return curves_sentence(result.curves, result.subject.scale, result.margin)
+
+
 def view(result: PruningCurves) -> View:
     level = "" if result.constant is None else f", and {constant_name(result.subject.metric)}"
     return View(
-        curves_sentence(result.curves, result.subject.scale, result.margin),
+        finding(result),
         parts(
             result,
             "pruning_curves",

@@ -94,7 +94,7 @@ class Interactions(Result):
         return tuple(sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), g)))
 
     def order(self) -> list[int]:
-        """The heads so that those with like interactions stand side by side."""
+        """The order of heads in which those with similar interactions are neighbours."""
         near = np.maximum(0.0, -np.nan_to_num(self.matrix))
         if len(self.heads) < 3 or near.max() == 0:
             return list(range(len(self.heads)))

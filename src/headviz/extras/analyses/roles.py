@@ -312,7 +312,7 @@ class Roles(Result):
         return {head: roles[0] for head in heads if (roles := self.of(*head))}
 
     def against(self, score: str, values: NDArray[np.float64]) -> Roles:
-        """The same with every role against a score of the heads' importance [L, H]."""
+        """This result with the importance of each role's heads, by a score [L, H]."""
         firsts = {head: role.name for head, role in self.first().items()}
         return replace(self, importance=score, by_importance=importance_by_role(self.relations, firsts, values))
 

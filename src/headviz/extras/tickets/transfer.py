@@ -100,9 +100,9 @@ def _recipe(context: Context, options: FinetuneOptions | None) -> FinetuneOption
 
 
 def check_masks(
-    masks: Mapping[str, HeadMask], targets: Mapping[str, Context], seeds: Sequence[int], random: int | None = None
+    masks: Mapping[str, HeadMask], targets: Mapping[str, Context], seeds: Sequence[int], random: int | None
 ) -> None:
-    """Refuse masks that are none of a target's model, or, where it is retrained with ``seeds``, cannot be cut out."""
+    """Refuse masks of another grid than a target's and, for retraining with ``seeds``, masks that cannot be pruned."""
     for source, mask in masks.items():
         for target, context in targets.items():
             grid = (context.clf.num_layers, context.clf.num_heads)

@@ -54,9 +54,8 @@ BEGIN = '{"source": "'  # of every line of cells
 class TransferSpec:
     """``masks`` are hexadecimal or heads by layer; ``targets`` are options of pruning plans.
 
-    ``finetune`` None = each base's own recipe. ``random`` is how many random masks of each size are measured for
-    them, None = five, or one per seed with ``retrain``. A ``UserError`` says what is wrong, of a
-    target once it is opened.
+    ``finetune`` None = each base's own recipe. ``random`` is the number of random masks of each size, None = five, or
+    one per seed with ``retrain``. Raises ``UserError`` for a wrong value; a target is checked when it is opened.
     """
 
     masks: Mapping[str, str | Mapping[Any, Any]]
@@ -288,7 +287,7 @@ def masks_of(view: RunView) -> dict[float, str]:
 
 
 def of_same_grid(views: Sequence[RunView], to: RunView) -> list[RunView]:
-    """Those whose masks have as many heads as this run's; grids of another shape are refused once they are known."""
+    """The runs with as many heads as this one. A grid of another shape is refused later, when its model is known."""
     digits = len(to.steps[0]["mask"])
     return [v for v in views if len(v.steps[0]["mask"]) == digits]
 
@@ -306,7 +305,8 @@ def plan_of(
     seeds: Sequence[int] = (0,),
     random: int | None = None,
 ) -> TransferOfRuns:
-    """The masks of these runs at this share, on the models and data of all of them; equal ones are one target."""
+    """The masks of these runs at this share, on the models and data of all of them. Equal models and data are one
+    target."""
     places = [_place(v.record.spec, retrain) for v in views]
     different = [p for i, p in enumerate(places) if p not in places[:i]]
     names = _names(different)

@@ -111,7 +111,7 @@ def values_of(records: Sequence[StepRecord | None], metric: str) -> list[float]:
 
 
 def one_class(records: Sequence[StepRecord | None]) -> str:
-    """The remark where (nearly) all answers of some seeds are of one class; empty where those of none are."""
+    """The remark on seeds whose answers are (nearly) all of one class; empty without such a seed."""
     reached = [r for r in records if r is not None]
     remarks = [
         s for r in reached if (s := remark(r.predicted, (r.constant or {}).get("accuracy"), r.metrics.get("accuracy")))
