@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import headviz
-from headviz.answers.span import SPAN, SpanAnswers, between, numbers_of, units
+from headviz.answers.span import SPAN, SpanAnswers, numbers_of, touched_units, units
 from headviz.errors import TaskError
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
@@ -91,9 +91,9 @@ def test_the_best_span_is_that_of_all_pairs() -> None:
 
 
 def test_a_span_touches_the_units_of_its_characters() -> None:
-    assert between(PASSAGE, 4, 7) == (1, 1)
-    assert between(PASSAGE, 5, 12) == (1, 4)
-    assert between(PASSAGE, 3, 4) == (-1, -1)
+    assert touched_units(PASSAGE, 4, 7) == (1, 1)
+    assert touched_units(PASSAGE, 5, 12) == (1, 4)
+    assert touched_units(PASSAGE, 3, 4) == (-1, -1)
 
 
 def test_what_is_learned_is_the_first_gold_answer() -> None:

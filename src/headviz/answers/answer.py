@@ -43,9 +43,16 @@ class Lead:
     words: str
     text: str
     donor: str
-    least: float = field(
-        default=0.5, kw_only=True
-    )  # between text and donor: of a smaller difference a share says nothing
+    # between text and donor: of a smaller difference a share says nothing
+    least: float = field(default=0.5, kw_only=True)
+
+
+WORSE_FIRST = ("worse", "better", "other")  # in the column ``change`` of a ``Changed``
+
+
+def change_of(before: float, after: float) -> str:
+    """What became of an answer of this quality."""
+    return "worse" if after < before else "better" if after > before else "other"
 
 
 class Answer(ABC):
@@ -122,9 +129,8 @@ class Answer(ABC):
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     functions: bool = False  # metrics may be a user's own functions, see ``Answers.as_rows``
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
-    columns: str = (
-        ""  # how its label columns are read, a name of ``tasks.columns.READ_LABELS``; empty = no such columns
-    )
+    # how its label columns are read, a name of ``tasks.columns.READ_LABELS``; empty = no such columns
+    columns: str = ""
     text_columns: tuple[str, ...] = ()  # what its columns are called, where files of the job have names of their own
     label_column: str = ""
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
@@ -364,7 +370,7 @@ class Answer(ABC):
             return value if away is None else value - logits[..., away]
 
         over = "" if away is None else f" minus the logit of {names[away]}"
-        return Lead(of, f"logit of {names[toward]}{over}", *(names[one] for one in answers))
+        return Lead(of, f"logit of {names[toward]}{over}", *(names[answer] for answer in answers))
 
     # learning ------------------------------------------------------------------------------------------------
 
@@ -381,8 +387,8 @@ class Answer(ABC):
         from torch.nn.functional import kl_div
 
         # the factor t² keeps the gradient's size independent of the temperature
-        ours, wanted = ((one / temperature).log_softmax(-1) for one in (logits, theirs))
-        return temperature**2 * kl_div(ours, wanted, reduction="batchmean", log_target=True)
+        ours, teachers = ((z / temperature).log_softmax(-1) for z in (logits, theirs))
+        return temperature**2 * kl_div(ours, teachers, reduction="batchmean", log_target=True)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         """The same of each row of logits [..., C], without gradients; ``gold`` has the rows' shape, or fits it."""

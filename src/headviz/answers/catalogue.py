@@ -74,12 +74,11 @@ def kind_named(architecture: str, decoder: bool) -> str | None:
 def answer_in(kind: str, settings: Mapping[str, Any], outputs: int) -> Answer:
     """The answer of a model of this kind by its configuration: the job that a user named, else its problem_type, how
     many outputs it has, and whether sentence-transformers wrote it as a cross-encoder."""
-    named, problem = settings.get(JOB), settings.get("problem_type")
-    if is_one_of(named, ANSWERS) and ANSWERS[str(named)].kind == kind:
-        return ANSWERS[str(named)]
+    job, problem = settings.get(JOB), settings.get("problem_type")
+    if is_one_of(job, ANSWERS) and ANSWERS[str(job)].kind == kind:
+        return ANSWERS[str(job)]
     ranks = settings.get(CROSS_ENCODER) is not None
-    fitting = (answer for answer in ANSWERS.values() if answer.kind == kind and answer.fits(problem, outputs, ranks))
-    first = next(fitting, None)
-    if first is None:
-        raise ModelError(f"No job has {outputs} outputs and the problem_type '{problem}'.")
-    return first
+    for answer in ANSWERS.values():
+        if answer.kind == kind and answer.fits(problem, outputs, ranks):
+            return answer
+    raise ModelError(f"No job has {outputs} outputs and the problem_type '{problem}'.")

@@ -52,17 +52,17 @@ def _canonical(name: str) -> str:
     return _CANONICAL.get(plain, plain)
 
 
-_KINDS: tuple[Callable[[str], str], ...] = (str, lambda name: name.strip().casefold(), _plain, _canonical)
+_KEYS: tuple[Callable[[str], str], ...] = (str, lambda name: name.strip().casefold(), _plain, _canonical)
 
 
-def match_names(wanted: Sequence[str], offered: Sequence[str]) -> list[int] | None:
-    """For each wanted name its position among those offered; None where one is missing or ambiguous."""
-    for kind in _KINDS:
-        where = {kind(name): i for i, name in enumerate(offered)}
-        keys = [kind(name) for name in wanted]
-        unique = len(where) == len(offered) and len(set(keys)) == len(keys)
-        if unique and all(key in where for key in keys):
-            return [where[key] for key in keys]
+def match_names(names: Sequence[str], offered: Sequence[str]) -> list[int] | None:
+    """For each name its position among those offered; None where one is missing or ambiguous."""
+    for key_of in _KEYS:
+        places = {key_of(name): i for i, name in enumerate(offered)}
+        keys = [key_of(name) for name in names]
+        unique = len(places) == len(offered) and len(set(keys)) == len(keys)
+        if unique and all(key in places for key in keys):
+            return [places[key] for key in keys]
     return None
 
 
@@ -104,8 +104,8 @@ def _by_order(
     # each '-' becomes a name that no class can have
     distinct = [f"\0{i}" if name == NO_CLASS and NO_CLASS not in names else name for i, name in enumerate(order)]
     matched = match_names(names, distinct)
-    strange = [name for name in distinct if not name.startswith("\0") and match_names([name], names) is None]
-    if matched is None or strange:
+    unknown = [name for name in distinct if not name.startswith("\0") and match_names([name], names) is None]
+    if matched is None or unknown:
         raise TaskError(
             f"The label order {','.join(order)} does not name each class of task '{task}' once. "
             f"Its classes are: {', '.join(names)}."

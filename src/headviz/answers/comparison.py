@@ -41,7 +41,7 @@ FUNCTION_SWAPS = 999  # of the test of a metric that is recomputed for each
 ADDED = 100  # examples of which the effect of another one's answer is measured there
 
 Floats = NDArray[np.float64]
-Metric = Callable[[NDArray], Floats]  # sums [..., K] -> [...]
+OfSums = Callable[[NDArray], Floats]  # a metric: sums [..., K] -> [...]
 
 
 def f1(hits: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
@@ -50,32 +50,36 @@ def f1(hits: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     return np.divide(2.0 * hits, total, out=np.full(total.shape, np.nan), where=total > 0)
 
 
-def sums_interval(
-    of: Metric, full: NDArray, masked: NDArray, wrong: NDArray, level: float, bound: float = 1.0
-) -> Interval:
+def mean_of_units(total: NDArray) -> Floats:
+    """A metric of which each unit has the value and the weight."""
+    return total[..., 0] / total[..., 1]
+
+
+def sums_interval(of: OfSums, full: NDArray, masked: NDArray, spoiled: NDArray, level: float) -> Interval:
     """Ends of the difference: the delete-one jackknife, with some units more that changed.
 
-    ``wrong`` has the full model's parts with each unit's answers taken from elsewhere. Without such added changes the
+    ``spoiled`` has the full model's parts with each unit's answers taken from elsewhere. Without such added changes the
     interval would collapse where few answers change, which is where pruning decides. Student's t is for as many units
     as the difference hangs on. NaN where a side is undefined, with fewer than 3 units, and where no exchange of answers
     would change the metric, so that nothing shows how far it can move.
     """
     n = len(full)
-    before, after = of(full.sum(axis=0)), of(masked.sum(axis=0))
-    if n < 3 or np.isnan(after - before):
+    total, masked_total = full.sum(axis=0), masked.sum(axis=0)
+    before = of(total)
+    difference = of(masked_total) - before
+    if n < 3 or np.isnan(difference):
         return Interval(np.nan, np.nan)
-    whole = full.sum(axis=0)
-    each = of(masked.sum(axis=0) - masked) - of(whole - full)  # [n] without each unit
-    residuals = np.nan_to_num(each - (after - before))
-    effect = np.nan_to_num(of(whole - full + wrong) - before)  # of a unit that changes
+    without_each = of(masked_total - masked) - of(total - full)  # [n]
+    residuals = np.nan_to_num(without_each - difference)
+    effect = np.nan_to_num(of(total - full + spoiled) - before)  # of a unit that changes
     second, carried = second_and_carried(residuals)
     if not effect.any():
         return Interval(np.nan, np.nan)
     half = student(freedom(carried), level) * np.sqrt(second + EXCHANGED * added(level) * float((effect**2).mean()))
-    return Interval(max(-bound, float(after - before) - half), min(bound, float(after - before) + half))
+    return Interval(max(-1.0, float(difference) - half), min(1.0, float(difference) + half))
 
 
-def sums_swap_p(of: Metric, full: NDArray, masked: NDArray, seed: int = 0) -> float:
+def sums_swap_p(of: OfSums, full: NDArray, masked: NDArray, seed: int) -> float:
     """The paired swap test: what each unit answers under the mask changes places with the full model's at random."""
     differs = np.flatnonzero((full != masked).any(axis=1))
     observed = float(of(masked.sum(axis=0)) - of(full.sum(axis=0)))
@@ -90,13 +94,6 @@ def sums_swap_p(of: Metric, full: NDArray, masked: NDArray, seed: int = 0) -> fl
         moved = swapped.astype(float) @ change  # [R, K]
         draws.append(of(masked.sum(axis=0) - moved) - of(full.sum(axis=0) + moved))
     return p_value(np.concatenate(draws), observed)
-
-
-def sums_percentiles(of: Metric, parts: NDArray, resamples: int, seed: int = 0) -> Floats:
-    """[R] the metric on resampled units."""
-    n = len(parts)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
-    return of(drawn @ parts)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -240,9 +237,13 @@ class Answers(ABC):
         return ""
 
     def moved(self, masked: NDArray) -> tuple[int, int]:
-        """How many units got worse, and how many better: right answers lost, wrong ones mended."""
-        was, now = self.full == self.gold, masked == self.gold
-        return int((was & ~now).sum()), int((now & ~was).sum())
+        """How many units got worse, and how many better, by ``quality``."""
+        before, after = self.quality(self.full), self.quality(masked)
+        return int((after < before).sum()), int((after > before).sum())
+
+    def quality(self, predicted: NDArray) -> NDArray:
+        """[units] how good each unit's answer is; only its order counts."""
+        return predicted == self.gold
 
     def changes(self, masked: NDArray) -> tuple[Flips | None, NDArray[np.int64] | None, NDArray[np.int64] | None]:
         """Which answers flipped, and the confusion before and after; None where answers are no classes."""
@@ -276,10 +277,12 @@ class Answers(ABC):
         if not np.isnan(value - full):
             low, high, p = self.uncertainty(masked, metric, seed, level)
         low, high = map(float, consistent(low, high, p, level))
-        before, now = (why_undefined(metric, self.read_by(metric, one), self.gold) for one in (self.full, masked))
-        undefined = before or ""
-        if before != now:
-            undefined = f"of the full model, {before}" if before else f"under the mask, {now}"
+        reason_full, reason_masked = (
+            why_undefined(metric, self.read_by(metric, predicted), self.gold) for predicted in (self.full, masked)
+        )
+        undefined = reason_full or ""
+        if reason_full != reason_masked:
+            undefined = f"of the full model, {reason_full}" if reason_full else f"under the mask, {reason_masked}"
         return Delta(metric, self.units, full, value, low, high, p, name, undefined)
 
     def compare(
@@ -295,13 +298,13 @@ class Answers(ABC):
 
         ``tested`` as in ``deltas``.
         """
-        every = [self.deltas([masked], metric, seed, level, tested=tested)[0] for metric in metrics]
-        deltas = tuple(replace(d, constant=self.constant(d.metric)) for d in every)
-        parts: list[Delta] = []
-        for name, own, now in self.sliced(masked, slices):
-            (delta,) = own.deltas([now], metrics[0], seed, level, name)
-            parts.append(replace(delta, constant=own.constant(metrics[0])))
-        return Comparison(deltas, *self.changes(masked), tuple(parts))
+        measured = [self.deltas([masked], metric, seed, level, tested=tested)[0] for metric in metrics]
+        deltas = tuple(replace(d, constant=self.constant(d.metric)) for d in measured)
+        of_slices: list[Delta] = []
+        for name, answers, predicted in self.sliced(masked, slices):
+            (delta,) = answers.deltas([predicted], metrics[0], seed, level, name)
+            of_slices.append(replace(delta, constant=answers.constant(metrics[0])))
+        return Comparison(deltas, *self.changes(masked), tuple(of_slices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,48 +338,49 @@ class FunctionMetric:
     ) -> tuple[Any, Any, float]:
         """As of ``Answers``; ``among`` are the units that the difference hangs on, all of them as a rule. The larger
         side of the resamples counts on both, and Student's t for as many units as changed."""
-        seen, draws = self.change(masked), self._draws(seed or 0)
+        change, draws = self.change(masked), self._draws(seed or 0)
         gains = self.resampled(draws, masked) - self.resampled(draws, self.answers.full)
-        known = gains[np.isfinite(gains)]
-        low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-        more = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.of_added(level, among))
-        half = np.hypot(self.wider(level, masked, among) * np.maximum(seen - low, high - seen), more)
-        return seen - half, seen + half, float("nan") if seed is None else self._swap_p(masked, seed)
+        gains = gains[np.isfinite(gains)]
+        low, high = np.quantile(gains, [(1 - level) / 2, (1 + level) / 2]) if len(gains) else (np.nan, np.nan)
+        added_half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.added_variance(level, among))
+        half = np.hypot(self.student_factor(level, masked, among) * np.maximum(change - low, high - change), added_half)
+        return change - half, change + half, float("nan") if seed is None else self._swap_p(masked, seed)
 
-    def wider(self, level: float, masked: NDArray, among: NDArray | None = None) -> float:
+    def student_factor(self, level: float, masked: NDArray, among: NDArray | None = None) -> float:
         """Student's t over the normal quantile, for as many of the units as changed; 1 where none did."""
-        now, was = (self.rows(one)[1] for one in (masked, self.answers.full))
-        differs = ((now != was) & (now == now)).reshape(len(now), -1).any(axis=1)
+        (_, after), (_, before) = map(self.rows, (masked, self.answers.full))
+        differs = ((after != before) & (after == after)).reshape(len(after), -1).any(axis=1)
         changed = int(differs[slice(None) if among is None else among].sum())
         return student(max(2, changed), level) / NormalDist().inv_cdf((1 + level) / 2) if changed else 1.0
 
-    def of_added(self, level: float, among: NDArray | None = None) -> float:
+    def added_variance(self, level: float, among: NDArray | None = None) -> float:
         """The variance that a few more units with another one's answers would add: without them an interval would
         collapse where few answers change."""
-        (gold, full), (_, wrong) = map(self.rows, (self.answers.full, self.answers.spoiled()))
+        (gold, full), (_, spoiled) = map(self.rows, (self.answers.full, self.answers.spoiled()))
         before, effects = self._value(gold, full), []
         units = np.arange(len(gold)) if among is None else among
         for i in np.random.default_rng(0).choice(units, min(len(units), ADDED), replace=False):
             changed = full.copy()
-            changed[i] = wrong[i]
+            changed[i] = spoiled[i]
             effects.append(self._value(gold, changed) - before)
         return EXCHANGED * added(level) * float(np.nanmean(np.square(effects)))
 
     def _draws(self, seed: int) -> NDArray[np.int64]:
         """[R, n] how often each unit is drawn."""
-        n = len(self.rows(self.answers.full)[0])
+        n = self.answers.units
         drawn = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
         return np.bincount(drawn.ravel(), minlength=RESAMPLES * n).reshape(RESAMPLES, n)
 
     def _swap_p(self, masked: NDArray, seed: int) -> float:
-        (gold, now), (_, was) = map(self.rows, (masked, self.answers.full))
-        observed, rng, swapped = self.change(masked), np.random.default_rng(seed), []
-        if np.array_equal(now, was, equal_nan=True):
+        (gold, after), (_, before) = map(self.rows, (masked, self.answers.full))
+        observed, rng, draws = self.change(masked), np.random.default_rng(seed), []
+        if np.array_equal(after, before, equal_nan=True):
             return 1.0
         for _ in range(FUNCTION_SWAPS):
-            swap = rng.random((len(gold), *[1] * (now.ndim - 1))) < 0.5
-            swapped.append(self._value(gold, np.where(swap, was, now)) - self._value(gold, np.where(swap, now, was)))
-        return p_value(np.array(swapped), observed)
+            swap = rng.random((len(gold), *[1] * (after.ndim - 1))) < 0.5
+            swapped_after, swapped_before = np.where(swap, before, after), np.where(swap, after, before)
+            draws.append(self._value(gold, swapped_after) - self._value(gold, swapped_before))
+        return p_value(np.array(draws), observed)
 
 
 def of_drawn(of: Callable[[NDArray, NDArray], float]) -> Weighted:
@@ -395,9 +399,10 @@ class SumAnswers(Answers):
 
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]]  # of sums [..., K] -> [...]
 
-    @abstractmethod
     def parts(self, predicted: NDArray, metric: str) -> NDArray:
-        """[units, K] what is summed."""
+        """[units, K] what is summed: as a rule each unit's own value, and 1."""
+        each = self.each(predicted, metric)
+        return np.stack([each, np.ones_like(each)], axis=1)
 
     def measure(self, predicted: NDArray, metric: str) -> float:
         if (function := self.function(metric)) is not None:
@@ -409,7 +414,10 @@ class SumAnswers(Answers):
             return function.interval(predicted, seed)
         if (each := self.each(predicted, metric)) is not None and np.isin(each, (0, 1)).all():
             return wilson(int(each.sum()), len(each))
-        return percentiles(sums_percentiles(self._of(metric), self.parts(predicted, metric), RESAMPLES, seed))
+        parts = self.parts(predicted, metric)
+        n = len(parts)
+        drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+        return percentiles(self._of(metric)(drawn @ parts))
 
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
         if (function := self.function(metric)) is not None:
@@ -420,14 +428,28 @@ class SumAnswers(Answers):
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         if (function := self.function(metric)) is not None:
             return function.uncertainty(masked, seed, level)
-        was, after = (self.each(one, metric) for one in (self.full, masked))
-        if was is not None and after is not None and np.isin([was, after], (0, 1)).all():  # exact, as for an accuracy
-            worse, better = (int(np.count_nonzero(one)) for one in (was > after, after > was))
-            low, high = accuracy_intervals(worse, better, len(was), level)
+        before, after = self.each(self.full, metric), self.each(masked, metric)
+        if before is not None and after is not None and np.isin([before, after], (0, 1)).all():  # as for an accuracy
+            worse, better = np.count_nonzero(before > after), np.count_nonzero(after > before)
+            low, high = accuracy_intervals(worse, better, len(before), level)
             return low, high, float(mcnemar(worse, better))
-        of, (full, now, wrong) = self._of(metric), (self.parts(p, metric) for p in (self.full, masked, self.spoiled()))
-        p = float("nan") if seed is None else sums_swap_p(of, full, now, seed)
-        return *sums_interval(of, full, now, wrong, level), p
+        of = self._of(metric)
+        full, masked_parts, spoiled = (self.parts(p, metric) for p in (self.full, masked, self.spoiled()))
+        p = float("nan") if seed is None else sums_swap_p(of, full, masked_parts, seed)
+        return *sums_interval(of, full, masked_parts, spoiled, level), p
+
+    def drawn(self, weights: NDArray, metric: str, lacking: str) -> Drawn:
+        """A metric on draws of the units, for ``Answer.drawn``; ``full`` are the best constant answers."""
+
+        def resampled(predicted: NDArray) -> NDArray[np.float64]:
+            return self.resampled(weights, predicted, metric)
+
+        return Drawn(resampled, resampled(self.full), lacking)
+
+    @classmethod
+    def measured_by(cls, metric: str) -> Callable[[NDArray, NDArray], float]:
+        """A metric of predictions and gold answers, for ``Metric.of``."""
+        return lambda predicted, gold: cls(gold, predicted).measure(predicted, metric)
 
     def _of(self, metric: str) -> Callable[[NDArray], NDArray]:
         if not is_one_of(metric, self.metrics):
@@ -444,7 +466,7 @@ def percentiles(values: NDArray) -> Ends:
     return float(low), float(high)
 
 
-def row(values: ArrayLike, name: str) -> NDArray:
+def read_row(values: ArrayLike, name: str) -> NDArray:
     """One checked row of finite numbers, as a user gave it."""
     try:
         table = np.asarray(values)
@@ -460,10 +482,10 @@ def row(values: ArrayLike, name: str) -> NDArray:
     return table
 
 
-def rows_of(gold: Any, before: Any, after: Any, read: Callable[[Any, str], NDArray] = row) -> list[NDArray]:
+def read_rows(gold: Any, before: Any, after: Any, read: Callable[[Any, str], NDArray] = read_row) -> list[NDArray]:
     """The three rows that ``headviz.paired`` compares: each read, and all equally long."""
     rows = {name: read(values, name) for name, values in (("gold", gold), ("before", before), ("after", after))}
-    lengths = {name: len(one) for name, one in rows.items()}
+    lengths = {name: len(row) for name, row in rows.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{n} {name}" for name, n in lengths.items())
         raise TaskError(f"gold, before and after must be equally long; there are {listed}.")

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import CLASSIFICATION
-from .answer import FIRST, GOLD, PREDICTED, Answer, Changed
+from .answer import FIRST, GOLD, PREDICTED, WORSE_FIRST, Answer, Changed, change_of
 from .class_names import label_map
-from .comparison import Drawn, SumAnswers, f1, rows_of
+from .comparison import Drawn, SumAnswers, f1, mean_of_units, read_rows
 from .metrics import Metric
 from .one_class import OTHER, WIDTHS, output_named
 
@@ -34,24 +34,22 @@ class LabelAnswers(SumAnswers):
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
         "micro_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
         "macro_f1": lambda total: _macro(total),
-        "exact_match": lambda total: total[..., 0] / total[..., 1],
+        "exact_match": mean_of_units,
     }
 
-    def parts(self, predicted: NDArray, metric: str) -> NDArray[np.int64]:
+    def parts(self, predicted: NDArray, metric: str) -> NDArray:
         """Hits, gold and predicted labels, of each label for the macro mean."""
         if metric == "exact_match":
-            right = (predicted == self.gold).all(axis=1)
-            return np.stack([right, np.ones_like(right)], axis=1).astype(np.int64)
+            return super().parts(predicted, metric)
         counts = np.stack([(predicted == 1) & (self.gold == 1), self.gold == 1, predicted == 1], axis=1)  # [n, 3, C]
         return counts.reshape(len(counts), -1).astype(np.int64) if metric == "macro_f1" else counts.sum(axis=2)
 
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
         return (predicted == self.gold).all(axis=1).astype(float) if metric == "exact_match" else None
 
-    def moved(self, masked: NDArray) -> tuple[int, int]:
-        """By how many of an example's labels are wrong."""
-        was, now = ((one != self.gold).sum(axis=1) for one in (self.full, masked))
-        return int((now > was).sum()), int((now < was).sum())
+    def quality(self, predicted: NDArray) -> NDArray[np.int64]:
+        """How many of an example's labels are right."""
+        return (predicted == self.gold).sum(axis=1)
 
     def agreement(self, predicted: NDArray) -> float:
         return float((predicted == self.full).all(axis=1).mean())
@@ -60,9 +58,9 @@ class LabelAnswers(SumAnswers):
 def _macro(total: NDArray) -> NDArray[np.float64]:
     """The mean over the labels that occur or are predicted."""
     each = f1(*np.moveaxis(total.reshape(*total.shape[:-1], 3, -1), -2, 0))
-    known = np.isfinite(each)
-    count = known.sum(axis=-1)
-    summed = np.where(known, each, 0.0).sum(axis=-1)
+    finite = np.isfinite(each)
+    count = finite.sum(axis=-1)
+    summed = np.where(finite, each, 0.0).sum(axis=-1)
     return np.divide(summed, count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
@@ -88,7 +86,7 @@ class Labels(Answer):
         return r"p_c = 1 / (1 + e^{-z_c}),\ \text{predicted where } p_c > " + ("t_c" if self.thresholds else ".5")
 
     def at(self, thresholds: Sequence[float], names: Sequence[str]) -> Labels:
-        if len(thresholds) != len(names) or not all(0 < one < 1 for one in thresholds):
+        if len(thresholds) != len(names) or not all(0 < threshold < 1 for threshold in thresholds):
             raise TaskError(
                 f"Thresholds are one number between 0 and 1, or one for each of the {len(names)} labels: "
                 f"{', '.join(names)} (--thresholds, thresholds=)."
@@ -116,38 +114,38 @@ class Labels(Answer):
         return LabelAnswers(gold, full)
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[LabelAnswers, NDArray]:
-        truth, was, now = rows_of(gold, before, after, _table)
-        if len({one.shape[1] for one in (truth, was, now)}) > 1:
+        gold, before, after = read_rows(gold, before, after, _table)
+        if len({table.shape[1] for table in (gold, before, after)}) > 1:
             raise TaskError("gold, before and after must have equally many labels.")
-        return LabelAnswers(truth, was), now
+        return LabelAnswers(gold, before), after
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Micro F1, against the same labels for all."""
-        known = LabelAnswers(gold, gold)
+        answers = LabelAnswers(gold, _same_for_all(gold))
 
         def f1_of(predicted: NDArray) -> NDArray[np.float64]:
-            return np.nan_to_num(known.resampled(weights, predicted, self.graded_in))
+            return np.nan_to_num(answers.resampled(weights, predicted, self.graded_in))
 
-        return Drawn(f1_of, f1_of(_same_for_all(gold)), f"is no better than {SAME}")
+        return Drawn(f1_of, f1_of(answers.full), f"is no better than {SAME}")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         counts = dict(zip(names, (predictions == 1).sum(axis=0).tolist(), strict=True))
         return counts | {NONE: int((predictions != 1).all(axis=1).sum())}
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
-        names, changes = data.label_names, []
+        answers, rows = LabelAnswers(data.gold, full), []
+        before, after = answers.quality(full), answers.quality(masked)
         for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
-            e, was, now = data[i], int((full[i] != data.gold[i]).sum()), int((masked[i] != data.gold[i]).sum())
-            how = "worse" if now > was else "better" if now < was else "other"
-            changes.append([e.text, e.pair, e.label, _named(full[i], names), _named(masked[i], names), how, e.slice, i])
-        kinds = [row[5] for row in changes]
+            e, named = data[i], (_named(labels[i], data.label_names) for labels in (full, masked))
+            rows.append([e.text, e.pair, e.label, *named, change_of(before[i], after[i]), e.slice, i])
+        kinds = [row[5] for row in rows]
         return Changed(
             f"Examples with changed labels: {kinds.count('worse')} now worse, {kinds.count('better')} now better"
             + (f", {kinds.count('other')} neither" if "other" in kinds else ""),
             "No label changed.",
             "Examples of which a label changes under the mask.",
             ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
-            sorted(changes, key=lambda row: ("worse", "better", "other").index(row[5])),
+            sorted(rows, key=lambda row: WORSE_FIRST.index(row[5])),
             WIDTHS,
         )
 
@@ -166,10 +164,10 @@ class Labels(Answer):
     def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
         """By the rarest label that an example has; those that are no example's rarest have no group."""
         gold = data.gold
-        often = np.where(gold == 1, gold.sum(axis=0), np.iinfo(np.int64).max)
-        rarest = np.where(gold.any(axis=1), often.argmin(axis=1), gold.shape[1])
-        there, place = np.unique(rarest, return_inverse=True)
-        return place.astype(np.int64), [[*data.label_names, NONE][i] for i in there]
+        counts = np.where(gold == 1, gold.sum(axis=0), np.iinfo(np.int64).max)
+        rarest = np.where(gold.any(axis=1), counts.argmin(axis=1), gold.shape[1])
+        labels, groups = np.unique(rarest, return_inverse=True)
+        return groups.astype(np.int64), [[*data.label_names, NONE][i] for i in labels]
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
         if clf.job != self.job:
@@ -278,17 +276,13 @@ def _table(values: Any, name: str) -> NDArray[np.int64]:
 
 def _same_for_all(gold: NDArray) -> NDArray[np.int64]:
     """The labels that give the best micro F1 if every example gets them."""
-    often = gold.sum(axis=0)
-    order = np.argsort(-often, kind="stable")
-    hits, n = np.cumsum(often[order]), len(gold)
-    best = int(np.argmax(2 * hits / (often.sum() + n * np.arange(1, len(order) + 1)))) + 1
+    counts = gold.sum(axis=0)
+    order = np.argsort(-counts, kind="stable")
+    hits, n = np.cumsum(counts[order]), len(gold)
+    best = int(np.argmax(2 * hits / (counts.sum() + n * np.arange(1, len(order) + 1)))) + 1
     row = np.zeros(gold.shape[1], dtype=np.int64)
     row[order[:best]] = 1
     return np.tile(row, (n, 1))
-
-
-def _of(metric: str) -> Any:
-    return lambda predictions, gold: LabelAnswers(gold, predictions).measure(predictions, metric)
 
 
 def _nothing(predictions: NDArray, gold: NDArray) -> str | None:
@@ -300,13 +294,21 @@ def _most_frequent(gold: NDArray) -> float | None:
     return float(np.unique(gold, axis=0, return_counts=True)[1].max() / len(gold)) if len(gold) else None
 
 
-def _always(metric: str, answer: Any) -> Any:
-    return lambda gold: _of(metric)(answer(gold), gold) if len(gold) else None
+def _f1(metric: str, same: Callable[[NDArray], NDArray]) -> Metric:
+    """A mean F1 and what it is where all examples get the ``same`` labels."""
+    measure = LabelAnswers.measured_by(metric)
+
+    def constant(gold: NDArray) -> float | None:
+        return measure(same(gold), gold) if len(gold) else None
+
+    return Metric(measure, _nothing, constant, dims=(2, 2), constant_name=SAME)
 
 
 Labels.metrics = {
-    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), dims=(2, 2), constant_name=SAME),
-    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), dims=(2, 2), constant_name=SAME),
-    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, dims=(2, 2), constant_name=MOST_FREQUENT),
+    "micro_f1": _f1("micro_f1", _same_for_all),
+    "macro_f1": _f1("macro_f1", np.ones_like),
+    "exact_match": Metric(
+        LabelAnswers.measured_by("exact_match"), constant=_most_frequent, dims=(2, 2), constant_name=MOST_FREQUENT
+    ),
 }
 LABELS = Labels()

@@ -6,7 +6,7 @@ same it is 0: such a model is no better than chance, and among others it is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,8 @@ class Metric:
     dims: tuple[int, int] = (1, 1)  # dimensions of predictions and of gold answers
 
 
-OWN: dict[
-    str, Callable[[NDArray, NDArray], float]
-] = {}  # a user's own functions of (gold answers, predictions), in scikit-learn's order
+# a user's own functions of (gold answers, predictions), in scikit-learn's order
+OWN: dict[str, Callable[[NDArray, NDArray], float]] = {}
 ANY = (0, 0)  # they read answers of any dimensions
 
 
@@ -44,13 +43,12 @@ class Metrics(Mapping[str, Metric]):
     """Those of all jobs, by name; F1 of class 3 is ``f1_3``."""
 
     def _all(self) -> dict[str, Metric]:
-        answers = plugins.TABLES["answers"].entries().values()
-        known = {name: one for answer in answers for name, one in answer.metrics.items()}
-        return {name: Metric(_turned(of), dims=ANY) for name, of in OWN.items()} | known
+        own = {name: Metric(_turned(of), dims=ANY) for name, of in OWN.items()}
+        return own | {name: metric for job in _jobs() for name, metric in job.metrics.items()}
 
     def __getitem__(self, name: str) -> Metric:
-        if name != "f1" and (one := class_in(name)) is not None:
-            return of_class(one)
+        if name != "f1" and (number := class_in(name)) is not None:
+            return f1_of_class(number)
         return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -58,6 +56,10 @@ class Metrics(Mapping[str, Metric]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+
+def _jobs() -> Collection[Any]:
+    return plugins.TABLES["answers"].entries().values()
 
 
 def _turned(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray, NDArray], float]:
@@ -70,26 +72,27 @@ ANY_ANSWER = "one answer for all"
 
 def _for(name: str, gold: NDArray) -> Metric:
     """The metric of this name for such gold answers: jobs with other gold answers may share a name."""
-    usual, jobs = METRICS[name], plugins.TABLES["answers"].entries().values()
+    usual = METRICS[name]
     if usual.dims[1] == gold.ndim:
         return usual
-    others = (job.metrics[name] for job in jobs if name in job.metrics and job.metrics[name].dims[1] == gold.ndim)
-    return next(others, usual)
+    others = (job.metrics[name] for job in _jobs() if name in job.metrics)
+    return next((metric for metric in others if metric.dims[1] == gold.ndim), usual)
 
 
-def of_class(one: int) -> Metric:
+def f1_of_class(number: int) -> Metric:
     """F1 of one class."""
 
     def value(predicted: NDArray, gold: NDArray) -> float:
-        right, size = ((predicted == one) & (gold == one)).sum(), (predicted == one).sum() + (gold == one).sum()
-        return float(2 * right / size) if size else float("nan")
+        predicted, gold = predicted == number, gold == number
+        size = predicted.sum() + gold.sum()
+        return float(2 * (predicted & gold).sum() / size) if size else float("nan")
 
     def undefined(predicted: NDArray, gold: NDArray) -> str | None:
-        return (
-            None if np.isin(one, [predicted, gold]).any() else f"no example is, or is predicted to be, of class {one}"
-        )
+        if np.isin(number, [predicted, gold]).any():
+            return None
+        return f"no example is, or is predicted to be, of class {number}"
 
-    return Metric(value, undefined, lambda gold: value(np.full(len(gold), one), gold) if len(gold) else None)
+    return Metric(value, undefined, lambda gold: value(np.full(len(gold), number), gold) if len(gold) else None)
 
 
 # as papers spell the words of metrics' names
@@ -113,18 +116,18 @@ def metric_title(name: str) -> str:
     """A metric's name for reading; a user's own keeps its spelling."""
     if name in OWN or name not in METRICS:
         return name
-    if name != "f1" and (one := class_in(name)) is not None:
-        return f"F1 of class {one}"
+    if name != "f1" and (number := class_in(name)) is not None:
+        return f"F1 of class {number}"
     return " ".join(SPELLED.get(word, word) for word in name.split("_"))
 
 
 def constant_name(name: str, answer: Any = None) -> str:
     """What the best constant answer is called next to a metric of a job; without the job, of all that have it."""
-    jobs = plugins.TABLES["answers"].entries().values() if answer is None else [answer]
-    named = {job.metrics[name].constant_name for job in jobs if name in job.metrics}
-    if not named and name in METRICS:
-        named = {METRICS[name].constant_name}
-    return ANY_ANSWER if len(named) > 1 else named.pop() if named else Metric.constant_name
+    jobs = _jobs() if answer is None else [answer]
+    names = {job.metrics[name].constant_name for job in jobs if name in job.metrics}
+    if not names and name in METRICS:
+        names = {METRICS[name].constant_name}
+    return ANY_ANSWER if len(names) > 1 else names.pop() if names else Metric.constant_name
 
 
 SAME_ANSWERS = "same answers"
@@ -132,16 +135,16 @@ SAME_ANSWERS = "same answers"
 
 def agreement_name(metrics: Iterable[str]) -> str:
     """What ``Answers.agreement`` with another model is called next to metrics of a job."""
-    jobs = plugins.TABLES["answers"].entries().values()
+    jobs = _jobs()
     return next((job.agrees for name in metrics for job in jobs if name in job.metrics), SAME_ANSWERS)
 
 
 def points_in(name: str) -> float:
     """Points in one unit of a metric: multiply a difference by it before calling it points."""
-    known = name.split("-")[0]  # bleu-tokenised is in BLEU's unit
-    if known not in METRICS:
+    base = name.split("-")[0]  # bleu-tokenised is in BLEU's unit
+    if base not in METRICS:
         raise TaskError(unknown_choice("metric", name, METRICS))
-    return METRICS[known].points
+    return METRICS[base].points
 
 
 def metric(name: str, predictions: Any, gold: Any) -> float:
@@ -149,7 +152,8 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     if not is_one_of(name, METRICS):
         raise TaskError(unknown_choice("metric", name, METRICS))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
-    dims = _for(name, gold).dims
+    chosen = _for(name, gold)
+    dims = chosen.dims
     same = predictions.shape == gold.shape if dims[0] == dims[1] else len(predictions) == len(gold)
     if dims != ANY and (not same or (gold.size and (predictions.ndim, gold.ndim) != dims)):
         raise ValueError(
@@ -157,7 +161,7 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
         )
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
-    return float(_for(name, gold).of(predictions, gold))
+    return float(chosen.of(predictions, gold))
 
 
 def constant(name: str, gold: Any) -> float | None:
@@ -184,9 +188,9 @@ def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:
 
 def unrelated(predictions: np.ndarray, gold: np.ndarray) -> str | None:
     """Why there is no correlation."""
-    for values, what in ((predictions, "prediction"), (gold, "gold label")):
+    for name, values in (("prediction", predictions), ("gold label", gold)):
         if not np.isfinite(values).all():
-            return f"a {what} is not a finite number"
+            return f"a {name} is not a finite number"
     return "every gold label is the same" if (gold == gold[0]).all() else None
 
 
@@ -215,17 +219,17 @@ def remark(predicted: Mapping[str, int] | None, majority: float | None = None, a
     is (nearly) all of them too, there is nothing to remark, unless the ``accuracy`` says that it is another class.
     """
     total = sum(predicted.values()) if predicted else 0
-    wrong = accuracy is not None and accuracy < 0.5
-    if not predicted or not total or (majority is not None and majority >= NEARLY and not wrong):
+    other_class = accuracy is not None and accuracy < 0.5
+    if not predicted or not total or (majority is not None and majority >= NEARLY and not other_class):
         return ""
-    name, often = max(predicted.items(), key=lambda kv: kv[1])
-    if often < NEARLY * total:
+    name, count = max(predicted.items(), key=lambda item: item[1])
+    if count < NEARLY * total:
         return ""
     if total == 1:
         return f"The one answer is “{name}”."
-    if often == total:
+    if count == total:
         return f"All {total:,} answers are “{name}”."
-    return f"Nearly all answers are “{name}” ({often:,} of {total:,})."
+    return f"Nearly all answers are “{name}” ({count:,} of {total:,})."
 
 
 def continued(sentence: str) -> str:

@@ -14,7 +14,7 @@ from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
 from ..statistics.resampling import REGRESSION_METRICS, follows, pearson, regression_swap_p
 from .answer import FIRST, GOLD, JOB, PREDICTED, Answer, Lead, Target, one_for_each
-from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, rows_of
+from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, read_rows
 from .metrics import ANY_ANSWER, Metric, unrelated
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class NumberAnswers(Answers):
         if (function := self.function(metric)) is not None:
             return function.resampled(counts, predicted)
         index = np.array([np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts])  # [R, n]
-        gold, drawn = (one[index].astype(float) for one in (self.gold, predicted))
-        return follows(gold, drawn, metric)
+        return follows(self.gold[index].astype(float), predicted[index].astype(float), metric)
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         if (function := self.function(metric)) is not None:
@@ -58,9 +57,9 @@ class NumberAnswers(Answers):
         ends = correlation_interval(self.gold, self.full, masked, level, ranked=metric == "spearman")
         return *ends, float("nan") if seed is None else regression_swap_p(self.gold, self.full, masked, metric, seed)
 
-    def moved(self, masked: NDArray) -> tuple[int, int]:
-        """How many answers fell, and how many rose."""
-        return int((masked < self.full).sum()), int((masked > self.full).sum())
+    def quality(self, predicted: NDArray) -> NDArray:
+        """The answers themselves: what is counted is how many fell, and how many rose."""
+        return predicted
 
     def agreement(self, predicted: NDArray) -> float | None:
         """Pearson's r with the full model's; None if one is constant."""
@@ -103,10 +102,10 @@ class Number(Answer):
         return NumberAnswers(gold, full)
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:
-        rows = (one.astype(float) for one in rows_of(gold, before, after))
+        rows = (row.astype(float) for row in read_rows(gold, before, after))
         # times a power of two, which leaves correlations unchanged: no square is too large or too small for a number
-        truth, was, now = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in rows)
-        return NumberAnswers(truth, was), now
+        gold, before, after = (np.ldexp(row, -np.frexp(np.abs(row).max())[1]) for row in rows)
+        return NumberAnswers(gold, before), after
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Pearson's r; 0 where one is constant, because one answer for all follows nothing."""
@@ -138,10 +137,10 @@ class Number(Answer):
         fifths = quintiles(data.gold)
         members = [data.gold[fifths == k] for k in range(int(fifths.max(initial=-1)) + 1)]
         for digits in range(4, 18):  # with 17 no two numbers look the same
-            called = [f"{m.min():.{digits}g} to {m.max():.{digits}g}" for m in members]
-            if len(set(called)) == len(called):
+            names = [f"{m.min():.{digits}g} to {m.max():.{digits}g}" for m in members]
+            if len(set(names)) == len(names):
                 break
-        return fifths, called
+        return fifths, names
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
         if len(clf.labels) != 1:
@@ -164,8 +163,8 @@ class Number(Answer):
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
         """Numbers that differ by rounding alone are one number: with all heads off, its last bits follow the batch."""
         predicted: NDArray = np.asarray(logits)[:, 0].astype(np.float64)
-        one = len(predicted) > 0 and np.ptp(predicted) <= ROUNDING * max(1.0, float(np.abs(predicted).max()))
-        return np.full_like(predicted, predicted[0]) if one else predicted
+        same = len(predicted) > 0 and np.ptp(predicted) <= ROUNDING * max(1.0, float(np.abs(predicted).max()))
+        return np.full_like(predicted, predicted[0]) if same else predicted
 
     def plain(self, logits: NDArray) -> NDArray:
         return logits[:, 0]

@@ -17,7 +17,7 @@ from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
 from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each, softmax
 from .class_names import label_map
-from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, row, rows_of
+from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, read_row, read_rows
 from .metrics import Metric, counts, remark_on
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ class ClassAnswers(Answers):
         return remark_on(predicted, self.gold, names)
 
     def changes(self, masked: NDArray) -> tuple[Flips, NDArray[np.int64], NDArray[np.int64]]:
-        both = [confusion(self.gold, p, self.classes) for p in (self.full, masked)]
-        width = max(t.shape[1] for t in both)  # equally wide
-        before, after = (np.pad(t, ((0, 0), (0, width - t.shape[1]))) for t in both)
+        tables = [confusion(self.gold, p, self.classes) for p in (self.full, masked)]
+        width = max(t.shape[1] for t in tables)  # equally wide
+        before, after = (np.pad(t, ((0, 0), (0, width - t.shape[1]))) for t in tables)
         return flips(self.gold, self.full, masked), before, after
 
 
@@ -130,7 +130,7 @@ class OneClass(Answer):
         return "accuracy", "balanced_accuracy", f"f1_{np.argmin(counts)}" if len(counts) == 2 else "f1_macro"
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[ClassAnswers, NDArray]:
-        rows = rows_of(gold, before, after, _numbers)
+        rows = read_rows(gold, before, after, _numbers)
         if (rows[0] < 0).any():
             raise TaskError("A gold label is negative. Give class numbers from 0.")
         # classes are renumbered without gaps, but for -1, 0 and those up to the class whose F1 is asked for
@@ -139,8 +139,8 @@ class OneClass(Answer):
         if metric != "accuracy" and len(occurring) - 1 > MOST_CLASSES:
             count = len(occurring) - 1
             raise TaskError(f"There are {count:,} classes; {metric} is compared over at most {MOST_CLASSES:,}.")
-        truth, was, now = np.split(places[len(kept) :] - 1, 3)
-        return ClassAnswers(truth, was, len(occurring) - 1), now
+        gold, before, after = np.split(places[len(kept) :] - 1, 3)
+        return ClassAnswers(gold, before, len(occurring) - 1), after
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Balanced accuracy: the mean over the classes.
@@ -172,12 +172,18 @@ class OneClass(Answer):
         for how, index in zip(("worse", "better", "other"), changes, strict=True):
             for i in map(int, index):
                 e = data[i]
-                answers = (class_name(names, one[i]) for one in (full, masked))
+                answers = class_name(names, full[i]), class_name(names, masked[i])
                 rows.append([e.text, e.pair, e.label, *answers, how, e.slice, i])
-        header = ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example")
-        title = flipped_title(*map(len, changes))
-        caption = "Examples whose answer changes under the mask."
-        return Changed(title, "No answer changed.", caption, header, rows, WIDTHS)
+        worse, better, other = map(len, changes)
+        neither = f", {other} wrong before and after" if other else ""
+        return Changed(
+            f"Changed answers: {worse} now wrong, {better} now right{neither}",
+            "No answer changed.",
+            "Examples whose answer changes under the mask.",
+            ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
+            rows,
+            WIDTHS,
+        )
 
     # the data ----------------------------------------------------------------------------------------------
 
@@ -271,7 +277,7 @@ class OneClass(Answer):
 
 def _numbers(values: Any, name: str) -> NDArray[np.int64]:
     """Class numbers that a user gave."""
-    numbers = row(values, name)
+    numbers = read_row(values, name)
     if (numbers != np.floor(numbers)).any() or (numbers < OTHER).any() or (numbers > 100_000).any():
         raise TaskError(f"{name} must hold class numbers: whole numbers from 0, or -1 for none of the classes.")
     return numbers.astype(np.int64)
@@ -280,12 +286,6 @@ def _numbers(values: Any, name: str) -> NDArray[np.int64]:
 def class_name(names: Sequence[str], index: Any) -> str:
     """A class of the task by its number; a dash for an answer that is none of them."""
     return names[int(index)] if 0 <= index < len(names) else "–"
-
-
-def flipped_title(worse: int, better: int, other: int) -> str:
-    """How many answers changed, and how."""
-    rest = f", {other} wrong before and after" if other else ""
-    return f"Changed answers: {worse} now wrong, {better} now right{rest}"
 
 
 def output_named(clf: Any, wanted: str | int) -> int:
@@ -320,21 +320,21 @@ def _f1_macro(predictions: NDArray, gold: NDArray) -> float:
     return _mean_f1(predictions, gold, labels=np.unique(gold), zero_division=0)
 
 
-def _mean_f1(predictions: NDArray, gold: NDArray, **how: Any) -> float:
+def _mean_f1(predictions: NDArray, gold: NDArray, **options: Any) -> float:
     from sklearn.metrics import f1_score
 
-    return float(f1_score(gold, predictions, average="macro", **how))
+    return float(f1_score(gold, predictions, average="macro", **options))
 
 
 def _balanced_accuracy(predictions: NDArray, gold: NDArray) -> float:
-    return float(np.mean([(predictions[gold == one] == one).mean() for one in np.unique(gold)]))
+    return float(np.mean([(predictions[gold == number] == number).mean() for number in np.unique(gold)]))
 
 
 def _best_constant(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray], float | None]:
     """What the best of the answers with one class for all reaches."""
 
     def best(gold: NDArray) -> float | None:
-        return max((of(np.full(len(gold), one), gold) for one in np.unique(gold)), default=None)
+        return max((of(np.full(len(gold), number), gold) for number in np.unique(gold)), default=None)
 
     return best
 

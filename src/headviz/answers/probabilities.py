@@ -59,10 +59,10 @@ def _against_the_rest(of: Callable[[Floats, Floats], Floats]) -> Callable[[NDArr
             order = np.argsort(-probabilities[:, k], kind="stable")
             last = np.r_[np.diff(probabilities[order, k]) != 0, True]  # of examples with the same score
             drawn, positive = weights[:, order], gold[order] == k
-            each.append(of(*((one.cumsum(axis=1)[:, last]).astype(float) for one in (drawn * positive, drawn))))
-        known = np.isfinite(each)
-        count = known.sum(axis=0)
-        total = np.where(known, each, 0.0).sum(axis=0)
+            each.append(of(*(w.cumsum(axis=1)[:, last].astype(float) for w in (drawn * positive, drawn))))
+        finite = np.isfinite(each)
+        count = finite.sum(axis=0)
+        total = np.where(finite, each, 0.0).sum(axis=0)
         return np.divide(total, count, out=np.full(len(weights), np.nan), where=count > 0)
 
     return metric
@@ -141,12 +141,11 @@ class ProbabilityAnswers(Answers):
         among = self.rarest if metric in ("roc_auc", "average_precision") else None
         if metric != "roc_auc":
             return function.uncertainty(masked, seed, level, among)
-        seen, wide = function.change(masked), float(scipy.special.ndtri((1 + level) / 2))
-        deviation = np.sqrt(
-            function.wider(level, masked, among) ** 2 * self._delong(masked) + function.of_added(level, among)
-        )
-        p = 2 * float(scipy.special.ndtr(-abs(seen) / deviation)) if deviation > 0 else float("nan")
-        return max(-1.0, seen - wide * deviation), min(1.0, seen + wide * deviation), p
+        change, quantile = function.change(masked), float(scipy.special.ndtri((1 + level) / 2))
+        variance = function.student_factor(level, masked, among) ** 2 * self._delong(masked)
+        deviation = np.sqrt(variance + function.added_variance(level, among))
+        p = 2 * float(scipy.special.ndtr(-abs(change) / deviation)) if deviation > 0 else float("nan")
+        return max(-1.0, change - quantile * deviation), min(1.0, change + quantile * deviation), p
 
     @cached_property
     def rarest(self) -> NDArray[np.int64]:
@@ -177,8 +176,8 @@ class ProbabilityAnswers(Answers):
     def remark(self, predicted: NDArray, names: Sequence[str]) -> str:
         return self.of_classes.remark(most_probable(predicted), names)
 
-    def moved(self, masked: NDArray) -> tuple[int, int]:
-        return self.of_classes.moved(most_probable(masked))
+    def quality(self, predicted: NDArray) -> NDArray:
+        return self.of_classes.quality(most_probable(predicted))
 
     def changes(self, masked: NDArray) -> tuple[Flips, NDArray[np.int64], NDArray[np.int64]]:
         return self.of_classes.changes(most_probable(masked))
@@ -192,8 +191,8 @@ def _placements(score: Floats, positive: NDArray) -> Floats:
         inside[side] = scipy.stats.rankdata(score[side])
     many, few = int(positive.sum()), int((~positive).sum())
     share = np.where(positive, (whole - inside) / few, 1 - (whole - inside) / many)
-    own = np.where(positive, many, few)
-    centred: Floats = np.where(positive, share - share[positive].mean(), share - share[~positive].mean()) / own
+    mean = np.where(positive, share[positive].mean(), share[~positive].mean())
+    centred: Floats = (share - mean) / np.where(positive, many, few)
     return centred
 
 
@@ -231,11 +230,12 @@ class Probabilities(OneClass):
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:  # type: ignore[override]
         if not is_one_of(metric, OF_PROBABILITIES) and np.ndim(before) < 2:
             return super().rows(metric, gold, before, after, groups)
-        truth = np.asarray(gold)
-        was, now = (_table(one, name, len(truth)) for one, name in ((before, "before"), (after, "after")))
-        if truth.ndim != 1 or truth.dtype.kind not in "iu" or (truth < 0).any() or (truth >= was.shape[1]).any():
-            raise TaskError(f"gold must hold class numbers from 0 to {was.shape[1] - 1}, one for each row.")
-        return ProbabilityAnswers(truth, was, was.shape[1]), now
+        gold = np.asarray(gold)
+        before, after = _table(before, "before", len(gold)), _table(after, "after", len(gold))
+        classes = before.shape[1]
+        if gold.ndim != 1 or gold.dtype.kind not in "iu" or (gold < 0).any() or (gold >= classes).any():
+            raise TaskError(f"gold must hold class numbers from 0 to {classes - 1}, one for each row.")
+        return ProbabilityAnswers(gold, before, classes), after
 
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
         """[n, C] probabilities of the task's classes, NaN in a row that is not finite."""
@@ -271,7 +271,8 @@ def _of(name: str) -> Callable[[NDArray, NDArray], float]:
     return lambda predicted, gold: float(OF_PROBABILITIES[name](gold, predicted, np.ones((1, len(gold))))[0])
 
 
-Probabilities.metrics = {**OneClass.metrics} | {
+Probabilities.metrics = {
+    **OneClass.metrics,
     "roc_auc": Metric(_of("roc_auc"), _one_side, lambda gold: 0.5, _SAME, dims=(2, 1)),
     "average_precision": Metric(_of("average_precision"), dims=(2, 1)),
     "neg_log_loss": Metric(_of("neg_log_loss"), lambda p, gold: None, _entropy, _SAME, 1.0, (2, 1)),

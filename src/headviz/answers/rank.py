@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import TaskError
 from .answer import JOB, Changed
-from .comparison import Drawn, SumAnswers, row
+from .comparison import Drawn, SumAnswers, mean_of_units, read_row
 from .metrics import Metric
 from .number import Number
 from .one_class import WIDTHS
@@ -48,11 +48,10 @@ class Ordered:
     def by(cls, scores: NDArray, relevance: Floats, queries: NDArray[np.int64]) -> Ordered:
         order = np.lexsort((-scores, queries))
         query, score = queries[order], scores[order]
-        new_query = np.r_[True, query[1:] != query[:-1]]
-        new_block = new_query | np.r_[True, score[1:] != score[:-1]]
+        new_query = _begins(query)
+        new_block = new_query | _begins(score)
         block = np.cumsum(new_block) - 1
-        at = np.arange(len(order))
-        place = at - at[new_query][np.cumsum(new_query) - 1] + 1
+        place = np.arange(len(order)) - np.flatnonzero(new_query)[np.cumsum(new_query) - 1] + 1
         return cls(relevance[order], query, place, block, place[new_block][block], np.bincount(block)[block])
 
     def in_block(self, values: NDArray) -> Floats:
@@ -74,12 +73,12 @@ def ndcg(ordered: Ordered) -> Floats:
 def mrr(ordered: Ordered) -> Floats:
     """MRR@10 of each query: one over the place of the first relevant passage, 0 from place 11 on."""
     relevant = ordered.gain > 0
-    inside = ordered.in_block(relevant)  # of the block
-    first = np.minimum.reduceat(np.where(inside > 0, ordered.block, len(ordered.block)), _starts(ordered.query))
+    g, r = ordered.size, ordered.in_block(relevant)
+    starts = np.flatnonzero(_begins(ordered.query))
+    first = np.minimum.reduceat(np.where(r > 0, ordered.block, len(ordered.block)), starts)
     counts = ordered.block == first[ordered.query]  # the block that holds the first relevant passage
     offset = ordered.place - ordered.start
     # of r relevant passages among g places the first stands at the k-th with probability C(g - k, r - 1) / C(g, r)
-    g, r = ordered.size, inside
     ways = scipy.special.binom(g - offset - 1, r - 1) / scipy.special.binom(g, np.maximum(r, 1))
     return ordered.per_query(np.where(counts & (ordered.place <= DEPTH), ways / ordered.place, 0.0))
 
@@ -89,15 +88,15 @@ def average_precision(ordered: Ordered) -> Floats:
     relevant = (ordered.gain > 0).astype(float)
     r, g = ordered.in_block(relevant), ordered.size
     before = np.cumsum(relevant) - np.r_[0, np.cumsum(ordered.per_query(relevant))[:-1]][ordered.query]
-    first = np.r_[True, ordered.block[1:] != ordered.block[:-1]]
-    above = (before - relevant)[first][ordered.block]  # relevant passages above the block
+    above = (before - relevant)[_begins(ordered.block)][ordered.block]  # relevant passages above the block
     others = (ordered.place - ordered.start) * np.divide(r - 1, g - 1, out=np.zeros(len(g)), where=g > 1)
     hits = r / g * (above + others + 1) / ordered.place
     return ordered.per_query(np.where(r > 0, hits, 0.0)) / ordered.per_query(relevant)
 
 
-def _starts(query: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.flatnonzero(np.r_[True, query[1:] != query[:-1]])
+def _begins(values: NDArray) -> NDArray[np.bool_]:
+    """[n] whether a value differs from the one before."""
+    return np.r_[True, values[1:] != values[:-1]]
 
 
 OF_QUERY: Mapping[str, Callable[[Ordered], Floats]] = {"ndcg@10": ndcg, "mrr@10": mrr, "map": average_precision}
@@ -110,9 +109,7 @@ class RankAnswers(SumAnswers):
     A query without a relevant passage is no unit: no order of its passages is better than another.
     """
 
-    metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
-        name: lambda total: total[..., 0] / total[..., 1] for name in OF_QUERY
-    }
+    metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = dict.fromkeys(OF_QUERY, mean_of_units)
 
     @cached_property
     def judged(self) -> NDArray[np.int64]:
@@ -146,27 +143,22 @@ class RankAnswers(SumAnswers):
             return np.zeros(0)
         scores = np.asarray(predicted, dtype=float)[self.judged]
         values = OF_QUERY[metric](Ordered.by(scores, self.gold[self.judged, 0], self.queries))
-        unknown = np.bincount(self.queries, ~np.isfinite(scores)) > 0
-        return np.where(unknown, np.nan, values)
-
-    def parts(self, predicted: NDArray, metric: str) -> Floats:
-        each = self.each(predicted, metric)
-        return np.stack([each, np.ones_like(each)], axis=1)
+        without_score = np.bincount(self.queries, ~np.isfinite(scores)) > 0
+        return np.where(without_score, np.nan, values)
 
     def measure(self, predicted: NDArray, metric: str) -> float:
         return super().measure(predicted, metric) if self.units else float("nan")
 
-    def moved(self, masked: NDArray) -> tuple[int, int]:
-        """How many queries have a lower nDCG@10, and how many a higher one."""
-        was, now = (np.round(self.each(one, "ndcg@10"), 9) for one in (self.full, masked))
-        return int((now < was).sum()), int((now > was).sum())
+    def quality(self, predicted: NDArray) -> Floats:
+        """nDCG@10 of each query."""
+        return np.round(self.each(predicted, "ndcg@10"), 9)
 
     def agreement(self, predicted: NDArray) -> float | None:
         """The mean over queries of Kendall's tau-b with the full model's order; None where neither has one."""
         members = _members(self.gold[:, 1])
         taus = [scipy.stats.kendalltau(self.full[at], predicted[at]).statistic for at in members]
-        known = np.array(taus)[np.isfinite(taus)]
-        return float(known.mean()) if len(known) else None
+        finite = np.array(taus)[np.isfinite(taus)]
+        return float(finite.mean()) if len(finite) else None
 
 
 def _members(query: NDArray) -> list[NDArray]:
@@ -203,41 +195,42 @@ class Rank(Number):
         return RankAnswers(gold, full)
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[RankAnswers, NDArray]:
-        truth = np.asarray(gold)
+        table = np.asarray(gold)
         if groups is not None:
-            named = np.unique(np.asarray(groups), return_inverse=True)[1]
-            truth = np.stack([row(gold, "gold").astype(float), named], axis=1) if len(named) == len(truth) else truth
-        if truth.ndim != 2 or truth.shape[1] != 2:
+            queries = np.unique(np.asarray(groups), return_inverse=True)[1]
+            if len(queries) == len(table):
+                table = np.stack([read_row(gold, "gold").astype(float), queries], axis=1)
+        if table.ndim != 2 or table.shape[1] != 2:
             raise TaskError(
                 "For a ranking, gold is a relevance for each passage; the query of each (groups=) is equally long."
             )
-        was, now = (row(one, name).astype(float) for one, name in ((before, "before"), (after, "after")))
-        if len({len(truth), len(was), len(now)}) > 1:
-            raise TaskError(f"{len(truth)} relevances, {len(was)} scores before and {len(now)} after: give one each.")
-        answers = RankAnswers(truth.astype(float), was)
+        before, after = read_row(before, "before").astype(float), read_row(after, "after").astype(float)
+        if len({len(table), len(before), len(after)}) > 1:
+            raise TaskError(
+                f"{len(table)} relevances, {len(before)} scores before and {len(after)} after: give one each."
+            )
+        answers = RankAnswers(table.astype(float), before)
         if not answers.units:
             raise TaskError(
                 "No query has a relevant passage (a relevance above 0), so no order is better than another."
             )
-        return answers, now
+        return answers, after
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """nDCG@10, against a random order."""
-        known = RankAnswers(gold, gold[:, 0])
-        constant = known.resampled(weights, np.zeros(len(gold)), self.graded_in)
-        lacking = "orders passages no better than chance"
-        return Drawn(lambda scores: known.resampled(weights, scores, self.graded_in), constant, lacking)
+        same_for_all = RankAnswers(gold, np.zeros(len(gold)))
+        return same_for_all.drawn(weights, self.graded_in, "orders passages no better than chance")
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
         """Relevant passages that changed their place; a mean where passages tie."""
         gold, rows = data.gold, []
-        was, now = np.empty((2, len(gold)))
+        before, after = np.empty((2, len(gold)))
         for at in _members(data.units):
-            was[at], now[at] = places(full[at]), places(masked[at])
-        for i in map(int, np.flatnonzero((gold[:, 0] > 0) & (was != now))):
+            before[at], after[at] = places(full[at]), places(masked[at])
+        for i in map(int, np.flatnonzero((gold[:, 0] > 0) & (before != after))):
             e = data[i]
-            how = "down" if now[i] > was[i] else "up"
-            rows.append([e.text, e.pair, e.label, f"{was[i]:g}", f"{now[i]:g}", how, e.slice, i])
+            how = "down" if after[i] > before[i] else "up"
+            rows.append([e.text, e.pair, e.label, f"{before[i]:g}", f"{after[i]:g}", how, e.slice, i])
         kinds = [row[5] for row in rows]
         return Changed(
             f"Relevant passages that moved: {kinds.count('down')} down, {kinds.count('up')} up",
@@ -340,8 +333,7 @@ def places(scores: NDArray) -> Floats:
 
 
 def _metric(name: str) -> Metric:
-    def measure(predictions: NDArray, gold: NDArray) -> float:
-        return RankAnswers(gold, predictions).measure(predictions, name)
+    measure = RankAnswers.measured_by(name)
 
     def undefined(predictions: NDArray, gold: NDArray) -> str | None:
         if not RankAnswers(gold, predictions).units:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import ANSWERING
-from .answer import EACH, GOLD, IGNORED, PREDICTED, Answer, Changed, Lead, Target
-from .comparison import Drawn, SumAnswers
+from .answer import EACH, GOLD, IGNORED, PREDICTED, WORSE_FIRST, Answer, Changed, Lead, Target, change_of
+from .comparison import Drawn, SumAnswers, mean_of_units
 from .metrics import Metric
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ ARTICLES = ("a", "an", "the")
 LONGEST = 30  # units of an answer
 ANSWER = "answer"  # what marks the units of one
 NO_ANSWER = "no answer to any question"
-SQUARE = tuple[int, int]
 
 
 def units(text: str) -> list[tuple[int, int]]:
@@ -42,10 +41,10 @@ def units(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in UNIT.finditer(text)]
 
 
-def between(passage: str, begin: int, end: int) -> SQUARE:
-    """The first and last unit that a span of characters touches."""
-    inside = [i for i, (a, b) in enumerate(units(passage)) if a < end and b > begin]
-    return (inside[0], inside[-1]) if inside else (-1, -1)
+def touched_units(passage: str, begin: int, end: int) -> tuple[int, int]:
+    """The first and last unit that a span of characters touches; -1 for none."""
+    touched = [i for i, (a, b) in enumerate(units(passage)) if a < end and b > begin]
+    return (touched[0], touched[-1]) if touched else (-1, -1)
 
 
 def numbers_of(passage: str) -> list[int]:
@@ -64,8 +63,8 @@ class SpanAnswers(SumAnswers):
     """The unit is the question. The best of several gold answers counts."""
 
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
-        "exact_match": lambda total: total[..., 0] / total[..., 1],
-        "token_f1": lambda total: total[..., 0] / total[..., 1],
+        "exact_match": mean_of_units,
+        "token_f1": mean_of_units,
     }
 
     def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
@@ -74,22 +73,17 @@ class SpanAnswers(SumAnswers):
 
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64]:
         self._of(metric)
-        return np.array([self._one(i, span, metric) for i, span in enumerate(predicted.tolist())], dtype=float)
+        return np.array([self._value(i, span, metric) for i, span in enumerate(predicted.tolist())], dtype=float)
 
-    def _one(self, i: int, span: Sequence[int], metric: str) -> float:
+    def _value(self, i: int, span: Sequence[int], metric: str) -> float:
         words, answers = self.gold[i, :, 0], self.gold[i, :, 1:].T.astype(bool)
         predicted = _kept(words[span[0] : span[1] + 1]) if span[0] >= 0 else []
-        golds = [_kept(words[there]) for there in answers if there.any()] or [[]]
+        golds = [_kept(words[answer]) for answer in answers if answer.any()] or [[]]
         return max(float(predicted == gold) if metric == "exact_match" else _f1(predicted, gold) for gold in golds)
 
-    def parts(self, predicted: NDArray, metric: str) -> NDArray[np.float64]:
-        each = self.each(predicted, metric)
-        return np.stack([each, np.ones_like(each)], axis=1)
-
-    def moved(self, masked: NDArray) -> tuple[int, int]:
-        """By the words in common with the best gold answer."""
-        was, now = (self.each(one, "token_f1") for one in (self.full, masked))
-        return int((now < was).sum()), int((now > was).sum())
+    def quality(self, predicted: NDArray) -> NDArray[np.float64]:
+        """The words in common with the best gold answer."""
+        return self.each(predicted, "token_f1")
 
     def agreement(self, predicted: NDArray) -> float:
         return float((predicted == self.full).all(axis=1).mean())
@@ -104,10 +98,10 @@ def _first_answers(gold: Any) -> NDArray[np.int64]:
     return _ends(np.asarray(gold)[..., 1] == 1)
 
 
-def _ends(there: NDArray) -> NDArray[np.int64]:
-    """[…, 2] the first and last unit that is there, of […, U]."""
-    ends = np.stack([there.argmax(axis=-1), there.shape[-1] - 1 - there[..., ::-1].argmax(axis=-1)], axis=-1)
-    return np.where(there.any(axis=-1, keepdims=True), ends, -1)
+def _ends(marked: NDArray) -> NDArray[np.int64]:
+    """[…, 2] the first and last unit that is marked, of […, U]; -1 for none."""
+    ends = np.stack([marked.argmax(axis=-1), marked.shape[-1] - 1 - marked[..., ::-1].argmax(axis=-1)], axis=-1)
+    return np.where(marked.any(axis=-1, keepdims=True), ends, -1)
 
 
 def _f1(predicted: Sequence[int], gold: Sequence[int]) -> float:
@@ -143,33 +137,30 @@ class Span(Answer):
         return SpanAnswers(gold, full)
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[SpanAnswers, NDArray]:
-        truth, was, now = (np.asarray(one) for one in (gold, before, after))
-        if truth.ndim != 3 or was.ndim != 2 or len({len(truth), len(was), len(now)}) > 1:
+        gold, before, after = map(np.asarray, (gold, before, after))
+        if gold.ndim != 3 or before.ndim != 2 or len({len(gold), len(before), len(after)}) > 1:
             raise TaskError("Spans are compared as data.gold and predictions of headviz.Evaluator, one each.")
-        return SpanAnswers(truth, was), now
+        return SpanAnswers(gold, before), after
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Token F1, against no answer to any question."""
-        known = SpanAnswers(gold, np.full((len(gold), 2), -1))
-        constant = known.resampled(weights, known.full, self.graded_in)
-        lacking = "answers no better than no answer to any question"
-        return Drawn(lambda predicted: known.resampled(weights, predicted, self.graded_in), constant, lacking)
+        no_answers = SpanAnswers(gold, np.full((len(gold), 2), -1))
+        return no_answers.drawn(weights, self.graded_in, f"answers no better than {NO_ANSWER}")
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
         answers, rows = SpanAnswers(data.gold, full), []
-        was, now = (answers.each(one, "token_f1") for one in (full, masked))
+        before, after = answers.quality(full), answers.quality(masked)
         for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
             e = data[i]
-            how = "worse" if now[i] < was[i] else "better" if now[i] > was[i] else "other"
-            answered = (span_text(e.pair or "", one[i]) for one in (full, masked))
-            rows.append([e.text, span_text(e.pair or "", data.labels[i, 0]), *answered, how, e.slice, i])
+            texts = (span_text(e.pair or "", span) for span in (data.labels[i, 0], full[i], masked[i]))
+            rows.append([e.text, *texts, change_of(before[i], after[i]), e.slice, i])
         kinds = [row[4] for row in rows]
         return Changed(
             f"Changed answers: {kinds.count('worse')} now worse, {kinds.count('better')} now better",
             "No answer changed.",
             "Questions whose answer moves under the mask; worse = fewer words in common with the gold answers.",
             ("question", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
-            sorted(rows, key=lambda row: ("worse", "better", "other").index(row[4])),
+            sorted(rows, key=lambda row: WORSE_FIRST.index(row[4])),
             {"question": 320},
         )
 
@@ -179,9 +170,6 @@ class Span(Answer):
         if labels.ndim != 3 or labels.shape[2] != 2 or not np.issubdtype(labels.dtype, np.integer):
             raise TaskError("Answers are a table [questions, answers, 2] of the first and last unit of each.")
         return np.array(labels, dtype=np.int64)
-
-    def check_texts(self, texts: Sequence[str], labels: NDArray) -> None:
-        return
 
     def label(self, value: Any, names: Sequence[str]) -> str:
         return "none" if value[0, 0] < 0 else f"words {value[0, 0]} to {value[0, 1]}"
@@ -203,8 +191,8 @@ class Span(Answer):
     def slices(self, data: Any) -> tuple[str, list[str]] | None:
         """By the question word."""
         words = "what who when where why which how".split()
-        question_words = ([w for w in re.findall(r"\w+", text.lower()) if w in words] for text in data.texts)
-        return "question word", [one[0] if one else "other" for one in question_words]
+        question_words = ((w for w in re.findall(r"\w+", text.lower()) if w in words) for text in data.texts)
+        return "question word", [next(of_text, "other") for of_text in question_words]
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
         if clf.answer is not self:
@@ -230,7 +218,7 @@ class Span(Answer):
                 spans[number][1] = place
                 if spans[number][0] < 0:
                     spans[number][0] = place
-        return (0, *(place for both in spans for place in both))
+        return (0, *(place for span in spans for place in span))
 
     def unanswered(self, logits: NDArray) -> bool:
         return not bool(np.isfinite(logits[:, 0]).all()) or bool(np.isinf(logits).any())
@@ -243,21 +231,21 @@ class Span(Answer):
 
     def plain(self, logits: NDArray) -> NDArray[np.int64]:
         z = np.asarray(logits, dtype=np.float64)
-        starts, ends = (np.where(np.isnan(one), -np.inf, one) for one in (z[:, 1::2, 0], z[:, 2::2, 1]))
+        starts, ends = (np.where(np.isnan(logit), -np.inf, logit) for logit in (z[:, 1::2, 0], z[:, 2::2, 1]))
         best, spans = z[:, 0].sum(axis=1), np.full((len(z), 2), -1, dtype=np.int64)
-        for more in range(min(LONGEST, starts.shape[1])):
-            sums = starts[:, : starts.shape[1] - more] + ends[:, more:]
-            at = sums.argmax(axis=1)
-            top = sums[np.arange(len(z)), at]
+        for distance in range(min(LONGEST, starts.shape[1])):  # from the first unit to the last
+            sums = starts[:, : starts.shape[1] - distance] + ends[:, distance:]
+            first = sums.argmax(axis=1)
+            top = sums[np.arange(len(z)), first]
             better = top > best
             best = np.where(better, top, best)
-            spans[better] = np.stack([at, at + more], axis=1)[better]
+            spans[better] = np.stack([first, first + distance], axis=1)[better]
         return spans
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         ((first, last),) = self.plain(values[None])
-        size = float(values[0].sum() if first < 0 else values[1 + 2 * first, 0] + values[2 + 2 * last, 1])
-        return [("no answer" if first < 0 else f"words {first} to {last}", size)]
+        score = float(values[0].sum() if first < 0 else values[1 + 2 * first, 0] + values[2 + 2 * last, 1])
+        return [("no answer" if first < 0 else f"words {first} to {last}", score)]
 
     def marked(self, text: str, pair: str | None, values: NDArray, names: Sequence[str]) -> list[tuple[str, str]]:
         ((first, last),) = self.plain(values[None])
@@ -316,17 +304,16 @@ class Span(Answer):
                 "The passages of text and donor have different lengths, and spans are compared token by token. Give "
                 "two questions about the same passage."
             )
-        was, now = (tuple(self.plain(one[None])[0].tolist()) for one in (text, donor))
+        own, others = (tuple(self.plain(logits[None])[0].tolist()) for logits in (text, donor))
 
         def of(logits: NDArray) -> NDArray:
             flat = logits.reshape(-1, *logits.shape[-2:])
-            lead = self.followed(flat, now) - (0 if was == now else self.followed(flat, was))
+            lead = self.followed(flat, others) - (0 if own == others else self.followed(flat, own))
             return np.asarray(lead, dtype=np.float64).reshape(logits.shape[:-2])
 
-        answered = [self.explained_name(one, names) for one in (was, now)]
-        return Lead(
-            of, f"logits of {answered[1]}" + ("" if was == now else f" minus those of {answered[0]}"), *answered
-        )
+        own_name, others_name = self.explained_name(own, names), self.explained_name(others, names)
+        over = "" if own == others else f" minus those of {own_name}"
+        return Lead(of, f"logits of {others_name}{over}", own_name, others_name)
 
     # learning ------------------------------------------------------------------------------------------------
 
@@ -343,30 +330,29 @@ class Span(Answer):
         losses = []
         for side in (0, 1):
             z = torch.cat([logits[:, :1, side], logits[:, 1 + side :: 2, side]], dim=1)
-            wanted = 1 + labels[:, side]
-            there = z.isfinite().gather(1, wanted.clamp(max=z.shape[1] - 1)[:, None])[:, 0] & (wanted < z.shape[1])
-            masked = wanted.masked_fill(~there, IGNORED)
-            losses.append(
-                torch.nn.functional.cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none")
-            )
+            gold = 1 + labels[:, side]
+            read = z.isfinite().gather(1, gold.clamp(max=z.shape[1] - 1)[:, None])[:, 0] & (gold < z.shape[1])
+            gold = gold.masked_fill(~read, IGNORED)
+            z = z.masked_fill(z.isnan(), -torch.inf)
+            losses.append(torch.nn.functional.cross_entropy(z, gold, reduction="none"))
         each = torch.stack(losses).mean(dim=0)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
 
     def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
         """Of where a span begins and where it ends, over the places of the passage."""
-        ours, wanted = (one.nan_to_num(nan=-1e4).transpose(1, 2).flatten(0, 1) for one in (logits, theirs))
-        return super().imitated(ours, wanted, temperature)
+        ours, teachers = (z.nan_to_num(nan=-1e4).transpose(1, 2).flatten(0, 1) for z in (logits, theirs))
+        return super().imitated(ours, teachers, temperature)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         from scipy.special import log_softmax
 
-        wanted = np.broadcast_to(_first_answers(gold), (*logits.shape[:-2], 2)) + 1
+        places = np.broadcast_to(_first_answers(gold), (*logits.shape[:-2], 2)) + 1
         total = np.zeros(logits.shape[:-2])
         for side in (0, 1):
             z = np.concatenate([logits[..., :1, side], logits[..., 1 + side :: 2, side]], axis=-1)
             z = log_softmax(np.where(np.isnan(z), -np.inf, z), axis=-1)
-            at = np.minimum(wanted[..., side], z.shape[-1] - 1)[..., None]
-            each = -np.take_along_axis(z, at, axis=-1)[..., 0]
+            place = np.minimum(places[..., side], z.shape[-1] - 1)[..., None]
+            each = -np.take_along_axis(z, place, axis=-1)[..., 0]
             total += np.where(np.isfinite(each), each, 0.0) / 2
         return total
 
@@ -378,15 +364,14 @@ def span_text(passage: str, span: Sequence[int]) -> str:
     return passage[where[span[0]][0] : where[min(span[1], len(where) - 1)][1]]
 
 
-def _of(metric: str) -> Metric:
-    def measure(predictions: NDArray, gold: NDArray) -> float:
-        return SpanAnswers(gold, predictions).measure(predictions, metric)
+def _metric(name: str) -> Metric:
+    measure = SpanAnswers.measured_by(name)
 
-    def none(gold: NDArray) -> float | None:
+    def unanswered(gold: NDArray) -> float | None:
         return measure(np.full((len(gold), 2), -1), gold) if len(gold) else None
 
-    return Metric(measure, constant=none, constant_name=NO_ANSWER, dims=(2, 3))
+    return Metric(measure, constant=unanswered, constant_name=NO_ANSWER, dims=(2, 3))
 
 
-Span.metrics = {f"{name}": _of(name) for name in ("exact_match", "token_f1")}
+Span.metrics = {name: _metric(name) for name in SpanAnswers.metrics}
 SPAN = Span()

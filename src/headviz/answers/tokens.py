@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import TAGGING
-from .answer import EACH, GOLD, IGNORED, PREDICTED, Answer, Changed, Lead, Target, softmax
+from .answer import EACH, GOLD, IGNORED, PREDICTED, WORSE_FIRST, Answer, Changed, Lead, Target, change_of, softmax
 from .class_names import label_map, match_names
-from .comparison import Drawn, SumAnswers, f1
+from .comparison import Drawn, SumAnswers, f1, mean_of_units
 from .metrics import Metric
 from .one_class import OTHER, class_name, output_named
 
@@ -35,16 +36,18 @@ EXPECTED = -1  # in place of a class: the one that the model predicts
 def types_in(names: Sequence[str]) -> tuple[str, ...] | None:
     """The types of spans that these classes mark, in order; None where they mark none."""
     types = sorted({name[2:] for name in names if name[:2] in (BEGIN, INSIDE) and len(name) > 2})
-    marks = {OUTSIDE, *(start + one for one in types for start in (BEGIN, INSIDE))}
-    return tuple(types) if types and set(names) <= marks else None
+    return tuple(types) if types and set(names) <= {*_marks(types)} else None
+
+
+def _marks(types: Sequence[str]) -> tuple[str, ...]:
+    """O, then B and I of each type."""
+    return (OUTSIDE, *(start + name for name in types for start in (BEGIN, INSIDE)))
 
 
 def tag_names(names: Sequence[str]) -> tuple[str, ...]:
     """Classes in the order that this job has them: O, B-A, I-A, B-B, …; others by the alphabet."""
     types = types_in(names)
-    if types is None:
-        return tuple(sorted(set(names)))
-    return (OUTSIDE, *(start + one for one in types for start in (BEGIN, INSIDE)))
+    return tuple(sorted(set(names))) if types is None else _marks(types)
 
 
 def spans(tags: NDArray) -> tuple[NDArray, NDArray]:
@@ -63,10 +66,10 @@ def hits(gold: NDArray, predicted: NDArray) -> NDArray[np.int64]:
     matching, matches = np.zeros(len(gold), dtype=bool), np.zeros(len(gold), dtype=np.int64)
     for j in range(gold.shape[1] + 1):
         last = j == gold.shape[1]
-        on = [np.zeros(len(gold), dtype=bool) if last else one[:, j] for one in (i0, i1)]
-        matches += matching & ~on[0] & ~on[1]  # both end here
+        on0, on1 = (np.zeros(len(gold), dtype=bool) if last else inside[:, j] for inside in (i0, i1))
+        matches += matching & ~on0 & ~on1  # both end here
         if not last:
-            matching = (matching & on[0] & on[1]) | (b0[:, j] & b1[:, j] & (gold[:, j] == predicted[:, j]))
+            matching = (matching & on0 & on1) | (b0[:, j] & b1[:, j] & (gold[:, j] == predicted[:, j]))
     return np.stack([matches, b0.sum(axis=1), b1.sum(axis=1)], axis=1)
 
 
@@ -90,28 +93,23 @@ class TokenAnswers(SumAnswers):
 
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
         "span_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
-        "token_accuracy": lambda total: total[..., 0] / total[..., 1],
+        "token_accuracy": mean_of_units,
     }
 
     def parts(self, predicted: NDArray, metric: str) -> NDArray[np.int64]:
-        there, predictions = self.gold != IGNORED, fitted(predicted, self.gold.shape[1])
+        words, predictions = self.gold != IGNORED, fitted(predicted, self.gold.shape[1])
         if metric == "token_accuracy":
-            return np.stack([(there & (predictions == self.gold)).sum(axis=1), there.sum(axis=1)], axis=1)
-        return hits(np.where(there, self.gold, OTHER), np.where(there, predictions, OTHER))
+            return np.stack([(words & (predictions == self.gold)).sum(axis=1), words.sum(axis=1)], axis=1)
+        return hits(np.where(words, self.gold, OTHER), np.where(words, predictions, OTHER))
 
-    def wrong(self, predicted: NDArray) -> NDArray[np.int64]:
-        right, words = self.parts(predicted, "token_accuracy").T
-        return words - right
-
-    def moved(self, masked: NDArray) -> tuple[int, int]:
-        """By how many of a text's words are wrong."""
-        was, now = self.wrong(self.full), self.wrong(masked)
-        return int((now > was).sum()), int((now < was).sum())
+    def quality(self, predicted: NDArray) -> NDArray[np.int64]:
+        """How many of a text's words are right."""
+        return self.parts(predicted, "token_accuracy")[:, 0]
 
     def agreement(self, predicted: NDArray) -> float:
         """Of the words."""
-        there = self.gold != IGNORED
-        return float((fitted(predicted, self.gold.shape[1]) == fitted(self.full, self.gold.shape[1]))[there].mean())
+        width = self.gold.shape[1]
+        return float((fitted(predicted, width) == fitted(self.full, width))[self.gold != IGNORED].mean())
 
     def sliced(self, masked: NDArray, slices: Sequence[str] | None) -> Iterator[tuple[str, TokenAnswers, NDArray]]:
         """By the data's slices, else by the type of span: the same texts, with spans of that type alone."""
@@ -119,9 +117,9 @@ class TokenAnswers(SumAnswers):
             yield from super().sliced(masked, slices)
             return
         for number, name in enumerate(self.types):
-            gold, full, now = (_only(one, number) for one in (self.gold, self.full, masked))
+            gold, full, predicted = (_only(tags, number) for tags in (self.gold, self.full, masked))
             if (gold > 0).any():
-                yield name, replace(self, gold=gold, full=full, types=()), now
+                yield name, replace(self, gold=gold, full=full, types=()), predicted
 
 
 def _only(tags: NDArray, number: int) -> NDArray:
@@ -155,9 +153,9 @@ class Tokens(Answer):
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[TokenAnswers, NDArray]:
         """Lists of tags, one list for each text; or tables of class numbers."""
         tables = {"gold": gold, "before": before, "after": after}
-        if not all(isinstance(one, np.ndarray) and one.ndim == 2 and one.dtype.kind in "iu" for one in tables.values()):
+        if not all(isinstance(t, np.ndarray) and t.ndim == 2 and t.dtype.kind in "iu" for t in tables.values()):
             tables = _tables(tables, metric)
-        sizes = {name: len(one) for name, one in tables.items()}
+        sizes = {name: len(table) for name, table in tables.items()}
         if len(set(sizes.values())) > 1 or not sizes["gold"]:
             listed = ", ".join(f"{n} {name}" for name, n in sizes.items())
             raise TaskError(
@@ -167,10 +165,8 @@ class Tokens(Answer):
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Token accuracy, against the most frequent tag for all."""
-        known = TokenAnswers(gold, gold)
-        constant = known.resampled(weights, _most_frequent(gold), self.graded_in)
-        lacking = "is no better than the most frequent tag for all"
-        return Drawn(lambda predicted: known.resampled(weights, predicted, self.graded_in), constant, lacking)
+        most_frequent = TokenAnswers(gold, _most_frequent(gold))
+        return most_frequent.drawn(weights, self.graded_in, f"is no better than {MOST_FREQUENT}")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         """Words."""
@@ -178,15 +174,15 @@ class Tokens(Answer):
         return dict(zip(names, counts, strict=True))
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
-        names, changed_rows = data.label_names, []
-        answers = self.answers(data.gold, full, names)
-        was, now = answers.wrong(full), answers.wrong(masked)
+        tag_name, changed_rows = partial(class_name, data.label_names), []
+        answers = self.answers(data.gold, full, data.label_names)
+        before, after = answers.quality(full), answers.quality(masked)
         for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
             e, words = data[i], data[i].text.split(" ")
             places = [j for j in np.flatnonzero(full[i] != masked[i]) if j < len(words)]
-            how = "worse" if now[i] > was[i] else "better" if now[i] < was[i] else "other"
-            changes = (f"{words[j]}: {_tag(names, full[i, j])} → {_tag(names, masked[i, j])}" for j in places)
-            gold = ", ".join(f"{words[j]}: {_tag(names, data.gold[i, j])}" for j in places)
+            changes = (f"{words[j]}: {tag_name(full[i, j])} → {tag_name(masked[i, j])}" for j in places)
+            gold = ", ".join(f"{words[j]}: {tag_name(data.gold[i, j])}" for j in places)
+            how = change_of(before[i], after[i])
             changed_rows.append([e.text, "; ".join(changes), gold, len(places), how, e.slice, i])
         kinds = [row[4] for row in changed_rows]
         return Changed(
@@ -195,7 +191,7 @@ class Tokens(Answer):
             "No tag changed.",
             "Texts in which a word changes its tag under the mask.",
             ("text", "changed tags", "gold", "words", "change", data.slice_name or "slice", "example"),
-            sorted(changed_rows, key=lambda row: ("worse", "better", "other").index(row[4])),
+            sorted(changed_rows, key=lambda row: WORSE_FIRST.index(row[4])),
             {"text": 260, "changed tags": 280, "gold": 200},
         )
 
@@ -219,7 +215,7 @@ class Tokens(Answer):
         return any(place < 0 and tag != IGNORED for place, tag in zip(places, label, strict=False))
 
     def label(self, value: Any, names: Sequence[str]) -> str:
-        return " ".join(_tag(names, one) for one in value if one != IGNORED)
+        return " ".join(class_name(names, tag) for tag in value if tag != IGNORED)
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
         """-1 for a class of the task that no word has and the model does not know."""
@@ -229,8 +225,8 @@ class Tokens(Answer):
                 "Choose a model with a token-classification head."
             )
         names, count = data.label_names, np.bincount(data.labels[data.labels >= 0], minlength=len(data.label_names))
-        known = [match_names([name], clf.labels) for name in names]
-        lacking = [f"{name} ({n:,} words)" for name, n, at in zip(names, count, known, strict=True) if n and at is None]
+        where = [match_names([name], clf.labels) for name in names]
+        lacking = [f"{name} ({n:,} words)" for name, n, at in zip(names, count, where, strict=True) if n and at is None]
         if label_order is not None or len(lacking) == np.count_nonzero(count):
             return label_map(clf.labels, data, label_order)
         if lacking:
@@ -238,7 +234,7 @@ class Tokens(Answer):
                 f"'{clf.name}' does not know the tags {', '.join(lacking[:5])}; its own are {', '.join(clf.labels)}. "
                 "Leave the texts with these tags out, or choose a model that was trained on them."
             )
-        return np.array([-1 if at is None else at[0] for at in known], dtype=np.int64)
+        return np.array([-1 if at is None else at[0] for at in where], dtype=np.int64)
 
     def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
         return np.where(labels >= 0, order[labels.clip(min=0)], IGNORED)
@@ -279,11 +275,11 @@ class Tokens(Answer):
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         """Of each word."""
-        there = values[np.isfinite(values).all(axis=-1)]
-        return [(names[int(one.argmax())], float(one.max())) for one in there]
+        answered = values[np.isfinite(values).all(axis=-1)]
+        return [(names[int(word.argmax())], float(word.max())) for word in answered]
 
     def marked(self, text: str, pair: str | None, values: NDArray, names: Sequence[str]) -> list[tuple[str, str]]:
-        tags = [names[one] if one >= 0 else "" for one in self.plain(values)]
+        tags = [names[tag] if tag >= 0 else "" for tag in self.plain(values)]
         words = text.split(" ")
         return [(word, "" if tag == OUTSIDE else tag) for word, tag in zip(words, tags[: len(words)], strict=True)]
 
@@ -311,8 +307,8 @@ class Tokens(Answer):
         return self.target_of(np.asarray(label))
 
     def at_word(self, target: Target, word: int) -> Target:
-        one = target[word] if isinstance(target, tuple) else EXPECTED if target is None else target
-        return (*[IGNORED] * word, one)
+        output = target[word] if isinstance(target, tuple) else EXPECTED if target is None else target
+        return (*[IGNORED] * word, output)
 
     def words(self, text: str) -> list[str]:
         return text.split(" ")
@@ -340,22 +336,22 @@ class Tokens(Answer):
 
     def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
         """[B, W] the class of each word, -100 where it is not explained."""
-        words = min(logits.shape[1], asked.shape[1] - 1)
-        rest = asked[:, :1].expand(-1, logits.shape[1] - words)
         import torch
 
-        wanted = torch.cat([asked[:, 1 : 1 + words], rest], dim=1)
-        chosen = wanted.where(wanted != EXPECTED, logits.nan_to_num().argmax(dim=-1))
+        words = min(logits.shape[1], asked.shape[1] - 1)
+        behind = asked[:, :1].expand(-1, logits.shape[1] - words)
+        classes = torch.cat([asked[:, 1 : 1 + words], behind], dim=1)
+        chosen = classes.where(classes != EXPECTED, logits.nan_to_num().argmax(dim=-1))
         return chosen.masked_fill(logits.isnan().any(dim=-1), IGNORED)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
-        there = chosen != IGNORED
+        words = chosen != IGNORED
         each = logits.gather(2, chosen.clamp(min=0)[..., None])[..., 0]
-        return (each.masked_fill(~there, 0).sum(dim=1) / there.sum(dim=1))[:, None]
+        return (each.masked_fill(~words, 0).sum(dim=1) / words.sum(dim=1))[:, None]
 
     def followed(self, logits: NDArray, target: Any) -> NDArray:
         """The mean probability of what is explained, over the words."""
-        words = [j for j, one in enumerate(target) if one >= 0]
+        words = [j for j, tag in enumerate(target) if tag >= 0]
         shown: NDArray = self.values(logits)[:, words, [target[j] for j in words]].mean(axis=1)
         return shown
 
@@ -366,8 +362,8 @@ class Tokens(Answer):
         return tuple(words)
 
     def explained_name(self, target: Any, names: Sequence[str]) -> str:
-        there = [(j, names[one]) for j, one in enumerate(target) if one >= 0]
-        return f"{there[0][1]} at word {there[0][0]}" if len(there) == 1 else f"the tags of {len(there)} words"
+        tags = [(j, names[tag]) for j, tag in enumerate(target) if tag >= 0]
+        return f"{tags[0][1]} at word {tags[0][0]}" if len(tags) == 1 else f"the tags of {len(tags)} words"
 
     def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
         """The mean over the words whose tags differ; over all of them of one class's logit."""
@@ -376,25 +372,25 @@ class Tokens(Answer):
                 f"The text has {len(text)} words and the donor {len(donor)}, and tags are compared word by word. Give "
                 "two texts with equally many words."
             )
-        was, now = self.plain(text), self.plain(donor)
-        there = (was >= 0) & (now >= 0)
-        differ = np.flatnonzero(there & (was != now))
-        tags_of_both = [" ".join(_tag(names, one) for one in tags) for tags in (was, now)]
+        own, others = self.plain(text), self.plain(donor)
+        answered = (own >= 0) & (others >= 0)
+        differ = np.flatnonzero(answered & (own != others))
+        answers = [" ".join(class_name(names, tag) for tag in tags) for tags in (own, others)]
         if isinstance(wanted, int) or not len(differ):
-            at = np.flatnonzero(there)
-            toward = np.full(len(at), wanted) if isinstance(wanted, int) else now[at]
+            words = np.flatnonzero(answered)
+            toward = np.full(len(words), wanted) if isinstance(wanted, int) else others[words]
             name = names[wanted] if isinstance(wanted, int) else "the tags"
             return Lead(
-                lambda z: z[..., at, toward].mean(axis=-1, dtype=np.float64), f"mean logit of {name}", *tags_of_both
+                lambda z: z[..., words, toward].mean(axis=-1, dtype=np.float64), f"mean logit of {name}", *answers
             )
 
         def of(logits: NDArray) -> NDArray:
-            lead = logits[..., differ, now[differ]] - logits[..., differ, was[differ]]
+            lead = logits[..., differ, others[differ]] - logits[..., differ, own[differ]]
             value: NDArray = lead.mean(axis=-1, dtype=np.float64)
             return value
 
-        tags = "1 word" if len(differ) == 1 else f"{len(differ)} words"
-        return Lead(of, f"mean lead of the donor's tags over the text's at {tags}", *tags_of_both)
+        places = "1 word" if len(differ) == 1 else f"{len(differ)} words"
+        return Lead(of, f"mean lead of the donor's tags over the text's at {places}", *answers)
 
     # learning ------------------------------------------------------------------------------------------------
 
@@ -410,18 +406,18 @@ class Tokens(Answer):
         wide = torch.full(logits.shape[:2], IGNORED, dtype=torch.long, device=logits.device)
         words = min(wide.shape[1], labels.shape[1])
         wide[:, :words] = labels[:, :words]
-        there = (wide != IGNORED) & ~logits.isnan().any(dim=-1)
-        each = torch.nn.functional.cross_entropy(logits[there], wide[there], reduction="none")
+        counted = (wide != IGNORED) & ~logits.isnan().any(dim=-1)
+        each = torch.nn.functional.cross_entropy(logits[counted], wide[counted], reduction="none")
         if reduction == "mean":
             return each.mean()
-        table = torch.zeros(there.shape, dtype=each.dtype, device=each.device).masked_scatter(there, each)
-        of_texts = table.sum(dim=1) / there.sum(dim=1).clamp(min=1)
+        table = torch.zeros(counted.shape, dtype=each.dtype, device=each.device).masked_scatter(counted, each)
+        of_texts = table.sum(dim=1) / counted.sum(dim=1).clamp(min=1)
         return of_texts if reduction == "none" else of_texts.sum()
 
     def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
         """The mean over words."""
-        there = theirs.isfinite().all(dim=-1)
-        return super().imitated(logits[there], theirs[there], temperature)
+        words = theirs.isfinite().all(dim=-1)
+        return super().imitated(logits[words], theirs[words], temperature)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         from scipy.special import log_softmax
@@ -429,15 +425,11 @@ class Tokens(Answer):
         width = logits.shape[-2]
         gold = np.pad(gold, [*[(0, 0)] * (gold.ndim - 1), (0, max(0, width - gold.shape[-1]))], constant_values=IGNORED)
         gold = np.broadcast_to(gold[..., :width], logits.shape[:-1])
-        there = (gold != IGNORED) & np.isfinite(logits).all(axis=-1)
+        counted = (gold != IGNORED) & np.isfinite(logits).all(axis=-1)
         with np.errstate(invalid="ignore"):
             each = -np.take_along_axis(log_softmax(logits, axis=-1), gold.clip(min=0)[..., None], axis=-1)[..., 0]
-            losses: NDArray[np.float64] = np.where(there, each, 0).sum(axis=-1) / there.sum(axis=-1)
+            losses: NDArray[np.float64] = np.where(counted, each, 0).sum(axis=-1) / counted.sum(axis=-1)
         return losses
-
-
-def _tag(names: Sequence[str], index: Any) -> str:
-    return class_name(names, index)
 
 
 def _tables(values: Mapping[str, Any], metric: str) -> dict[str, NDArray]:
@@ -450,9 +442,9 @@ def _tables(values: Mapping[str, Any], metric: str) -> dict[str, NDArray]:
     lengths = {tuple(map(len, rows)) for rows in read.values()}
     if len(lengths) > 1:
         raise TaskError("gold, before and after must have the same texts, with a tag for each word in all three.")
-    every = [tag for rows in read.values() for row in rows for tag in row]
-    names = tag_names(every)
-    if metric == "span_f1" and types_in(every) is None:
+    tags = [tag for rows in read.values() for row in rows for tag in row]
+    names = tag_names(tags)
+    if metric == "span_f1" and types_in(tags) is None:
         raise TaskError("span_f1 is of tags O, B-… and I-… (IOB2), which these are not. Compare token_accuracy.")
     index, width = {name: i for i, name in enumerate(names)}, max(map(len, read["gold"]), default=0)
     return {
@@ -467,21 +459,18 @@ def _most_frequent(gold: NDArray) -> NDArray[np.int64]:
     return np.full_like(gold, np.bincount(gold[gold >= 0]).argmax())
 
 
-def _of(metric: str) -> Callable[[NDArray, NDArray], float]:
-    return lambda predictions, gold: TokenAnswers(gold, predictions).measure(predictions, metric)
-
-
 def _no_spans(predictions: NDArray, gold: NDArray) -> str | None:
     if spans(gold)[0].any() or spans(np.where(gold == IGNORED, 0, predictions))[0].any():
         return None
     return "no span is there, and none is predicted"
 
 
+_span_f1, _token_accuracy = map(TokenAnswers.measured_by, ("span_f1", "token_accuracy"))
 Tokens.metrics = {
-    "span_f1": Metric(_of("span_f1"), _no_spans, lambda gold: 0.0, dims=(2, 2), constant_name=NO_SPAN),
+    "span_f1": Metric(_span_f1, _no_spans, lambda gold: 0.0, dims=(2, 2), constant_name=NO_SPAN),
     "token_accuracy": Metric(
-        _of("token_accuracy"),
-        constant=lambda gold: _of("token_accuracy")(_most_frequent(gold), gold) if len(gold) else None,
+        _token_accuracy,
+        constant=lambda gold: _token_accuracy(_most_frequent(gold), gold) if len(gold) else None,
         dims=(2, 2),
         constant_name=MOST_FREQUENT,
     ),

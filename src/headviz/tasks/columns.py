@@ -18,7 +18,7 @@ from ..answers.class_names import match_names
 from ..answers.labels import LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
-from ..answers.span import between
+from ..answers.span import touched_units
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
 from ..errors import TaskError
 from .catalogue import Task
@@ -445,7 +445,7 @@ def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> R
                 raise TaskError(
                     f"{table.at(i)}: an answer in column '{column}' is no text with its answer_start: {_shown(answer)}."
                 )
-            at = between(passages[i], start, start + len(text))
+            at = touched_units(passages[i], start, start + len(text))
             if start < 0 or passages[i][start : start + len(text)] != text or at[0] < 0:
                 raise TaskError(
                     f"{table.at(i)}: the answer '{text[:40]}' does not stand at character {start} of its passage."
