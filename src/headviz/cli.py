@@ -64,8 +64,8 @@ class _Parser(argparse.ArgumentParser):
             if absent := plugins.missing("analyses", name):
                 raise UserError(absent)
         text = message if len(message) <= 400 else message[:400] + "…"
-        wrong = message.split()[2:] if message.startswith("unrecognized arguments: ") else []
-        near = _near(wrong, self._option_string_actions)
+        unknown = message.split()[2:] if message.startswith("unrecognized arguments: ") else []
+        near = _near(unknown, self._option_string_actions)
         raise UserError(f"{text[0].upper()}{text[1:]}.{near} See: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -81,9 +81,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _near(words: Sequence[str], options: Iterable[str]) -> str:
     """A question that names the nearest option of each misspelt one, with its blank; empty where none is near."""
-    known = list(options)
+    options = list(options)
     flags = [word.partition("=")[0] for word in words if word.startswith("-")]
-    near = [match for word in flags for match in get_close_matches(word[:60], known, n=1, cutoff=0.7)]
+    near = [match for flag in flags for match in get_close_matches(flag[:60], options, n=1, cutoff=0.7)]
     return f" Did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
 
 
@@ -159,8 +159,8 @@ def _run(name: str, words: list[str]) -> int:
                 raise UserError(f"A command comes first, not {name[:60]}.{near} See: headviz --help")
             if absent := plugins.missing("commands", name):
                 raise UserError(absent)
-            wrong = unknown_choice("command", name[:60], COMMANDS)
-            raise UserError(f"{wrong} To open a model of this name: headviz serve {name[:60]}")
+            unknown = unknown_choice("command", name[:60], COMMANDS)
+            raise UserError(f"{unknown} To open a model of this name: headviz serve {name[:60]}")
         name, words = "serve", [name, *words]  # `headviz MODEL` opens the dashboard on it
     about = COMMANDS[name].about
     module = import_module(COMMANDS[name].module)
@@ -181,8 +181,8 @@ def _plugin_files(name: str, words: list[str]) -> tuple[list[str], list[str]]:
     """The files that every ``--plugin`` names, and the other words. Every command takes them, wherever they stand."""
     parser = _Parser(prog=f"headviz {name}", add_help=False, allow_abbrev=False)
     parser.add_argument("--plugin", action="append", default=[])
-    known, rest = parser.parse_known_args(words)
-    return known.plugin, rest
+    args, others = parser.parse_known_args(words)
+    return args.plugin, others
 
 
 def to_json(result: Any) -> str:
@@ -193,11 +193,11 @@ def to_json(result: Any) -> str:
 def _note_own(show: Callable[..., None]) -> Callable[..., None]:
     """Show headviz's own warnings in one line without their place in the source, others as usual."""
 
-    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    def note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if category.__module__.partition(".")[0] == __package__:
             sys.stderr.write(f"headviz: note: {message}\n")
         else:
-            show(message, category, *place, **more)
+            show(message, category, *place, **options)
 
     return note
 

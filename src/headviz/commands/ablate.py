@@ -32,7 +32,6 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..analyses.ablation import Ablation
     from ..analyses.analysis import Analysis
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
@@ -45,7 +44,7 @@ EVALUATOR = (
 )
 FEWER = "--limit N takes fewer examples."
 FIGURE = Option("figure", help="also draw the result into a page of its own", metavar="FILE.html")
-OPTIONS = (*EVALUATOR, FIGURE)
+OPTIONS = (*EVALUATOR, FIGURE)  # docs/options.md is made from it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,24 +52,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser)
     add_mask(parser)
     METRIC.add_to(parser)
-    add_evaluator(parser)
+    add_options(parser, EVALUATOR)
     add_ablation(parser)
     add_figure(parser)
 
 
 def run(args: argparse.Namespace) -> Shown:
-    result, evaluator = table_of(args)
+    check_figure(args)
+    data = load_data(args)
+    clf = load_model(args, data)
+    base = read_mask(args, clf)
+    stand_in, reference = ablation_of(args)
+    with progress_bar("measuring the reference", FEWER) as progress:
+        evaluator = evaluator_from(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
+    warn_of_answers(evaluator)
+    with progress_bar("ablating", FEWER) as progress:
+        result = headviz.ablate(evaluator, base=base, metric=args.metric, progress=progress)
     save_figure(args, ANALYSES["ablation"], result)
     return Shown(with_agreement(result.to_dict(), evaluator), ANALYSES["ablation"].view(result))
 
 
 def show(result: Shown) -> str:
     return text_of(result.view)
-
-
-def add_evaluator(parser: argparse.ArgumentParser) -> None:
-    """How masks are evaluated."""
-    add_options(parser, EVALUATOR)
 
 
 def add_figure(parser: argparse.ArgumentParser) -> None:
@@ -92,20 +95,6 @@ def warn_of_answers(evaluator: Evaluator) -> None:
     for name in evaluator.data.task.metrics:
         if reason := why_undefined(name, answers.read_by(name, answers.full), answers.gold):
             warn(f"{metric_title(name)} has no value: {reason}")
-
-
-def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
-    """The ablation table that these arguments ask for."""
-    check_figure(args)
-    data = load_data(args)
-    clf = load_model(args, data)
-    base = read_mask(args, clf)
-    stand_in, reference = ablation_of(args)
-    with progress_bar("measuring the reference", FEWER) as progress:
-        evaluator = evaluator_from(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
-    warn_of_answers(evaluator)
-    with progress_bar("ablating", FEWER) as progress:
-        return headviz.ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
 
 
 def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, Any]:
@@ -130,7 +119,6 @@ def check_figure(args: argparse.Namespace) -> None:
 def save_figure(args: argparse.Namespace, analysis: Analysis, result: Any) -> None:
     if args.figure is None:
         return
-
     place = outside_path(args.figure, "--figure")
     with disk_errors(place):
         write_html(analysis.figure(result), place, analysis.title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import headviz
@@ -12,10 +12,11 @@ import headviz
 from ..analyses.analysis import METRIC, Analysis
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
+from ..options import add_options
 from ..progress import Progress, progress_bar
 from .ablate import (
+    EVALUATOR,
     FEWER,
-    add_evaluator,
     add_figure,
     check_figure,
     evaluator_from,
@@ -29,6 +30,7 @@ from .common import (
     add_ablation,
     add_mask,
     add_model,
+    add_subcommand,
     add_task,
     load_data,
     load_model,
@@ -53,19 +55,16 @@ def without_own_command() -> dict[str, Analysis]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of ``headviz analyse``, or of an analysis that is a command of its own."""
-    own = parser.prog.rpartition(" ")[2]
-    if own in ANALYSES and ANALYSES[own].command:
-        declare(parser, ANALYSES[own])
+    command = parser.prog.rpartition(" ")[2]
+    if command in ANALYSES and ANALYSES[command].command:
+        declare(ANALYSES[command], parser)
         return
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
     for name, analysis in without_own_command().items():
-        text = analysis.help
-        sub = names.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-        declare(sub, analysis)
-        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
+        add_subcommand(names, name, analysis.help, partial(declare, analysis))
 
 
-def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
+def declare(analysis: Analysis, parser: argparse.ArgumentParser) -> None:
     """The flags for what the analysis needs: model, data, mask, its own options, a file for its figure."""
     if "model" in analysis.needs:
         add_model(parser)
@@ -76,13 +75,13 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     if analysis.asks("metric"):
         METRIC.add_to(parser)
     if analysis.evaluates:
-        add_evaluator(parser)
+        add_options(parser, EVALUATOR)
         add_ablation(parser)
     if "mask" in analysis.needs:
         add_mask(parser)
-    for wanted in analysis.options:
-        if wanted.name != "metric":
-            wanted.add_to(parser, wanted.default)
+    for option in analysis.options:
+        if option.name != "metric":
+            option.add_to(parser, option.default)
     add_figure(parser)
     parser.set_defaults(analysis=analysis.name)
 
@@ -90,8 +89,8 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
 def run(args: argparse.Namespace) -> Shown:
     check_figure(args)
     analysis = ANALYSES[args.analysis]
-    for one in analysis.options:
-        one.checked(getattr(args, one.dest))
+    for option in analysis.options:
+        option.checked(getattr(args, option.dest))
     with progress_bar(analysis.title.lower(), FEWER if hasattr(args, "limit") else "") as progress:
         request = FromArguments(args, progress)
         result = analysis.run(request)
@@ -122,10 +121,10 @@ class FromArguments:
         analysis = ANALYSES[self.args.analysis]
         fitting = analyses_for(clf.answer)
         if analysis not in fitting:
-            fit = ", ".join(a.line.removeprefix("headviz ") for a in fitting)
+            lines = ", ".join(a.line.removeprefix("headviz ") for a in fitting)
             raise OptionError(
                 f"'{analysis.name}' is not made for {clf.kind} models such as '{clf.name}'. "
-                + (f"These are: {fit}." if fit else "Choose a classifier.")
+                + (f"These are: {lines}." if lines else "Choose a classifier.")
             )
         return clf
 
@@ -145,9 +144,9 @@ class FromArguments:
         return (chosen if ANALYSES[self.args.analysis].over_draws else replace(chosen, draws=1)), reference
 
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
-        own: Any = self.clf if clf is None else clf
+        model: Any = self.clf if clf is None else clf
         chosen, reference = self.stand_in
-        return evaluator_from(self.args, own, data, ablation=chosen, reference=reference)
+        return evaluator_from(self.args, model, data, ablation=chosen, reference=reference)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
         return training_sample(self.args, self.clf if clf is None else clf)
@@ -159,8 +158,9 @@ class FromArguments:
         return load_data(other)
 
     def mask(self) -> HeadMask | None:
-        asked = self.args.mask is not None or self.args.off is not None
-        return read_mask(self.args, self.clf) if asked else None
+        if self.args.mask is None and self.args.off is None:
+            return None
+        return read_mask(self.args, self.clf)
 
     def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
         with progress_bar(f"scoring, {name}") as progress:
@@ -168,8 +168,8 @@ class FromArguments:
                 clf, data, score=name, label_order=self.args.label_order, progress=progress
             ).values
 
-    def load(self, place: Any, **how: Any) -> Classifier:
-        return headviz.load(place, device=self.args.device, **how)
+    def load(self, place: Any, **options: Any) -> Classifier:
+        return headviz.load(place, device=self.args.device, **options)
 
     def option(self, name: str) -> Any:
         return getattr(self.args, name.replace("-", "_"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from ..display.numbers import share
 from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
 from ..evaluation.plain import stands_in
-from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models import device_named, dtype_named
 from ..models.folder_check import Described
@@ -115,9 +114,11 @@ def add_masked_model(parser: argparse.ArgumentParser) -> None:
     add_reference(parser)
 
 
-def add_margin(parser: argparse.ArgumentParser) -> None:
-    """``--margin``."""
-    MARGIN_OPTION.add_to(parser, MARGIN_OPTION.default)
+def add_subcommand(commands: Any, name: str, about: str, declare: Callable[[argparse.ArgumentParser], None]) -> None:
+    """A command of a command, with the options that ``declare`` adds."""
+    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", allow_abbrev=False)
+    declare(parser)
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
 
 
 def stand_in_of(args: argparse.Namespace) -> StandIn:
@@ -138,18 +139,21 @@ def ablation_of(args: argparse.Namespace) -> tuple[StandIn, Dataset | None]:
     chosen = stand_in_of(args)
     if chosen.kind == ZERO:
         return chosen, None
-    train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
+    train = load_data(args, "train", limited=False)
     return chosen, sample(train, chosen.examples, seed=chosen.seed, length_filter=None)
 
 
 def training_sample(args: argparse.Namespace, clf: TransformerModel) -> Dataset:
     """A balanced sample of the training split; ``--limit`` is about the reported data only."""
-    train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
+    train = load_data(args, "train", limited=False)
     return sample(train, args.samples, seed=args.seed, lengths=clf.tokenizer)
 
 
-def check_reference(args: argparse.Namespace) -> None:
-    """Refuse, before anything is loaded, what cannot stand in a head's place in a model, or has no data to measure."""
+def load_with_reference(args: argparse.Namespace) -> Classifier:
+    """The model, with what ``--ablation`` names in the place of heads that are off.
+
+    What cannot stand there in a model, or has no data to measure, is refused before anything is loaded.
+    """
     chosen = stand_in_of(args)
     if chosen.of_the_text:
         raise OptionError(chosen.refusal())
@@ -157,11 +161,6 @@ def check_reference(args: argparse.Namespace) -> None:
         raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     if chosen.kind != ZERO and args.task is None:
         raise OptionError(f"--ablation {chosen.kind} is measured on training examples. Name their task: --task T.")
-
-
-def load_with_reference(args: argparse.Namespace) -> Classifier:
-    """The model, with what ``--ablation`` names in the place of heads that are off."""
-    check_reference(args)
     chosen, reference = ablation_of(args)
     clf = load_model(args)
     if reference is None:
@@ -178,13 +177,13 @@ def fewer_pieces(args: argparse.Namespace, clf: Classifier) -> tuple[Classifier,
 
     held_out = None
     if args.task is not None:
-        data = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "dev")
+        data = load_data(args, "dev", limited=False)
         held_out = [*data.texts, *(data.pairs or ())]
     small, record = smaller_vocabulary(clf, args.vocabulary, held_out)
     return small, {"vocabulary": record}
 
 
-def pieces_of(result: dict[str, Any]) -> str:
+def pieces_text(result: dict[str, Any]) -> str:
     """What a smaller vocabulary changes, in words."""
     record = result["vocabulary"]
     before, after = record["pieces"]["before"], record["pieces"]["after"]
@@ -252,41 +251,43 @@ def check_early(args: argparse.Namespace) -> None:
     """Refuse what is wrong whatever the model and the data are, without torch, whose import takes seconds: a model that
     is not there, a class that it does not have, an unknown task or split, data that are not there, heads, a
     mask, device and precision."""
-    if getattr(args, "task", None) is not None:
-        task = check_request(args.task, getattr(args, "split", None) or "dev")
-        if getattr(args, "metrics", None) is not None and not task.source.own:
+    option = vars(args).get  # not every command has all of them
+    if option("task") is not None:
+        task = check_request(args.task, option("split") or "dev")
+        if option("metrics") is not None and not task.source.own:
             task = judged_by(task, args.metrics)
         if not task.source.own:  # the metrics of one's own task follow from its labels
-            check_metric(task, getattr(args, "metric", None))
-        if getattr(args, "data", None) is not None:
+            check_metric(task, option("metric"))
+        if option("data") is not None:
             require_files(task, outside_path(args.data, "the data"))
-    for part in (getattr(args, "off", None) or "").split(","):
-        if part.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", part):  # a stack's name needs the model
-            HeadId.parse(part)
-    if re.fullmatch(r"\s*0[bBoO][0-7]*\s*", getattr(args, "mask", None) or ""):
-        text = short(args.mask.strip())
-        raise MaskError(f"'{text}' looks binary or octal, and masks are hexadecimal: write 0x{text}.")
-    if (getattr(args, "mask", None) or "").strip().lower().endswith(exchange.FILES):
+    for head in (option("off") or "").split(","):
+        if head.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", head):  # a stack's name needs the model
+            HeadId.parse(head)
+    mask = (option("mask") or "").strip()
+    if re.fullmatch(r"0[bBoO][0-7]*", mask):
+        raise MaskError(f"'{short(mask)}' looks binary or octal, and masks are hexadecimal: write 0x{short(mask)}.")
+    if mask.lower().endswith(exchange.FILES):
         exchange.existing_file(args.mask)
-    asked = getattr(args, "scores", None) or getattr(args, "score", None) or ""
-    for name in filter(None, map(str.strip, asked.split(","))):
+    scores = option("scores") or option("score") or ""
+    for name in filter(None, map(str.strip, scores.split(","))):
         check_score(name)
-    if getattr(args, "ablation", None) is not None:
+    if option("ablation") is not None:
         StandIn(args.ablation)
     device_named(args.device)
-    dtype_named(getattr(args, "dtype", None))
+    dtype_named(option("dtype"))
     folder = refuse_absent(args.model, args.revision)
-    target = getattr(args, "target", None)
+    target = option("target")
     if folder is not None and target is not None and (model := Described.read(folder, args.model, args.job)):
-        model.answer.target(model, target, getattr(args, "label", None))
+        model.answer.target(model, target, option("label"))
 
 
-def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
+def load_data(args: argparse.Namespace, split: str | None = None, limited: bool = True) -> Dataset:
+    """The data asked for; ``limited=False`` leaves ``--limit`` out. What there is to say of them is printed."""
     data = load_task(
         args.task,
         split=split or args.split,
         data=args.data,
-        limit=args.limit,
+        limit=args.limit if limited else None,
         seed=args.limit_seed,
         text_columns=args.text_columns,
         label_column=args.label_column,
@@ -307,13 +308,13 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
     """The mask asked for. Heads that were removed from the model stay off."""
     mask = HeadMask.full(clf.num_layers, clf.num_heads)
     if args.mask is not None:
-        files = args.mask.strip().lower().endswith(exchange.FILES)
-        if not files and Path(args.mask).suffix:
+        is_file = args.mask.strip().lower().endswith(exchange.FILES)
+        if not is_file and Path(args.mask).suffix:
             endings = ", ".join(exchange.FILES)
             raise MaskError(
                 f"{shown(args.mask)} is no file of a mask: those end in {endings}. Heads (3.5,7.0) are for --off."
             )
-        read: Any = exchange.read_mask if files else HeadMask.from_hex
+        read: Any = exchange.read_mask if is_file else HeadMask.from_hex
         mask = read(args.mask, clf.num_layers, clf.num_heads)
     elif args.off is not None:
         heads = parse_heads(args.off, clf.stacks)
@@ -327,9 +328,9 @@ def warn(line: str) -> None:
     sys.stderr.write(f"headviz: note: {line}\n")
 
 
-def table_text(made: Table, most: int | None = None) -> str:
-    """A declared table as text; no more rows than ``most``."""
-    return table([made.titles(TERMINAL), *made.texts(TERMINAL)[:most]])
+def table_text(content: Table) -> str:
+    """A declared table as text."""
+    return table([content.titles(TERMINAL), *content.texts(TERMINAL)])
 
 
 def table(rows: Sequence[Sequence[Any]]) -> str:
@@ -378,7 +379,7 @@ def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
     return f"{grid.caption}\n" + table(lines) + (f"\n* {grid.mark_name}" if grid.mark_name else "")
 
 
-def _table(shown: Table, names: tuple[str, ...]) -> str:
-    cells = shown.texts(TERMINAL, names)[: shown.shortened]
-    left = f" ({len(cells)} of {len(shown.rows)})" if len(cells) < len(shown.rows) else ""
-    return "\n".join(filter(None, (shown.caption + left, table([shown.titles(TERMINAL), *cells]))))
+def _table(content: Table, names: tuple[str, ...]) -> str:
+    cells = content.texts(TERMINAL, names)[: content.shortened]
+    count = f" ({len(cells)} of {len(content.rows)})" if len(cells) < len(content.rows) else ""
+    return "\n".join(filter(None, (content.caption + count, table([content.titles(TERMINAL), *cells]))))

@@ -77,17 +77,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     stand_in, reference = ablation_of(args)
     if mask is None and stand_in.kind != ZERO:
         raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
-    about = {"label_order": args.label_order, "beams": args.beams, "ablation": stand_in, "reference": reference}
+    options = {"label_order": args.label_order, "beams": args.beams, "ablation": stand_in, "reference": reference}
     compared = {}
     with progress_bar("evaluating", "--limit N takes fewer examples, --fast shows the answer as it grows.") as progress:
         if args.fast or (args.compare and mask is not None):
-            evaluator = headviz.evaluator_of(clf, data, **about)
+            evaluator = headviz.evaluator_of(clf, data, **options)
             for step in evaluator.growing(mask, progress=progress):
                 if args.fast and step.counted:
                     note_above(so_far(step))
             comparison, result = step.comparison, evaluator.evaluate(mask)
         else:
-            result = headviz.evaluate(clf, data, mask, progress=progress, **about)
+            result = headviz.evaluate(clf, data, mask, progress=progress, **options)
         if args.compare:
             compared = {"comparison": comparison.to_dict()}
             if result.draws:
@@ -159,14 +159,14 @@ def show(result: dict[str, Any]) -> str:
 def _compared(changes: dict[str, Any], undefined: dict[str, str], off: list[HeadId]) -> list[str]:
     """What the mask changes: one sentence, metrics, flips, slices. The confusion matrices are in the JSON only."""
     drawn = changes.get("over_draws", {})
-    which = " of the first draw" if drawn else ""
+    first_draw = " of the first draw" if drawn else ""
     deltas, slices = _deltas(changes["deltas"]), _deltas(changes["slices"] or [])
     parts = [mask_cost(deltas[0], slices, heads_named(off))] if off else []
-    parts.append(f"Against every head{which}:\n{table_text(change_table('metrics', 'metric', deltas))}")
+    parts.append(f"Against every head{first_draw}:\n{table_text(change_table('metrics', 'metric', deltas))}")
     if drawn:
         rows = [
-            (name, points(one["mean"], points_in(name)), interval(one["low"], one["high"], points_in(name)))
-            for name, one in drawn.items()
+            (name, points(change["mean"], points_in(name)), interval(change["low"], change["high"], points_in(name)))
+            for name, change in drawn.items()
         ]
         parts.append("Mean over the draws:\n" + table([("metric", "change", "95 % interval over draws"), *rows]))
     parts += [

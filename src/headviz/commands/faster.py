@@ -28,7 +28,7 @@ from ..storage.paths import outside_path, read_small
 from ..storage.store import store_for
 from ..storage.writing import replace_file
 from ..tasks import chosen_on
-from .common import NO_CACHE, add_task, fewer_pieces, load_data, load_model, pieces_of, stand_in_of, table_text, warn
+from .common import NO_CACHE, add_task, fewer_pieces, load_data, load_model, pieces_text, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ OUT = "--out"
 OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "batch_seconds")  # of a run's step alone
 SEARCH = "search.json"  # the options of a search with training
 BATCH = ("batch",)  # is that of the timing, not of the training
-OWN = (*(one.dest for one in with_flags(SearchOptions)), "heads_only", "retrain", "task", "data", "limit", "no_cache")
-TRAINING = tuple(one.dest for one in with_flags(FinetuneOptions, BATCH))
+SEARCHING = tuple(option.dest for option in with_flags(SearchOptions))
+OWN = (*SEARCHING, "heads_only", "retrain", "task", "data", "limit", "no_cache")
+TRAINING = tuple(option.dest for option in with_flags(FinetuneOptions, BATCH))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,10 +61,10 @@ def check(args: argparse.Namespace) -> None:
     if args.faster is None:
         # data also say what removed heads cost; a masked export has no model card
         data = () if args.masked and stand_in_of(args).kind == ZERO else ("task", "data", "limit")
-        asked = {name: getattr(args, name) for name in (*OWN, *TRAINING) if name not in data}
-        options = [name for name, value in asked.items() if value is not None and value is not False]
-        if options:
-            raise OptionError(f"--{options[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
+        for name in (*OWN, *TRAINING):
+            value = getattr(args, name)
+            if name not in data and value is not None and value is not False:
+                raise OptionError(f"--{name.replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return
     TARGETS.checked(args.faster)
     if args.ablation not in (None, ZERO):
@@ -81,8 +82,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    whole = argparse.Namespace(**{**vars(args), "limit": None})
-    train, dev = load_data(args, "train"), load_data(whole, "dev")
+    train, dev = load_data(args, "train"), load_data(args, "dev", limited=False)
 
     from ..models.loading import load
     from ..models.saving import Measured
@@ -145,9 +145,9 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 def _kept(out: Path, spec: FasterSpec) -> Path:
     """The folder in which a search with training goes on where it was stopped."""
     place = outside_path(out.resolve().parent / f".{out.resolve().name}-faster", OUT)
-    mine, there = spec.to_dict(), place / SEARCH
-    if there.exists():
-        if json.loads(read_small(there, 2**20)) != json.loads(json.dumps(mine)):
+    options, file = json.dumps(spec.to_dict()), place / SEARCH
+    if file.exists():
+        if json.loads(read_small(file, 2**20)) != json.loads(options):
             raise OptionError(
                 f"'{place}' holds another search. The command that began it goes on there; {removal(place)} removes it."
             )
@@ -156,31 +156,31 @@ def _kept(out: Path, spec: FasterSpec) -> Path:
         raise OptionError(f"Models of the rounds would go into '{place}', which holds something else. Move it away.")
     else:
         place.mkdir(parents=True)
-        replace_file(there, json.dumps(mine))
+        replace_file(file, options)
     return place
 
 
 def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The steps of a search that is done here, and its outcome."""
-    place, way = workplace.folder, job.spec.rounds
+    place, rounds = workplace.folder, job.spec.rounds
     checkpoints = Checkpoints(place / "checkpoints")
     state, _ = restored(job, checkpoints)
-    execution, built = Execution(job, checkpoints, state), dict.fromkeys(state["build"])
+    execution, built = Execution(job, checkpoints, state), list(state["build"])
     before = len(built)
     trained = job.spec.finetune is not None
     try:
         if trained:
-            _warn_of_time(workplace.loaded().shared, [step for n, (_, step, _) in way.items() if n not in built])
+            _warn_of_time(workplace.loaded().shared, [step for n, (_, step, _) in rounds.items() if n not in built])
         began = time.monotonic()
         with phase_bar(None if trained else "--samples N scores fewer examples.") as bar:
-            for now in run_here(execution, workplace, bar):
-                if len(now["build"]) > len(built) and trained:
-                    built = dict.fromkeys(now["build"])
-                    done = sum(way[n][1].work for n in list(built)[before:])
-                    left = sum(step.work for n, (_, step, _) in way.items() if n not in built)
-                    if left:
-                        minutes = (time.monotonic() - began) / done * left / 60
-                        note_above(f"headviz: {len(built)} of {len(way)} rounds, about {minutes:.0f} minutes left")
+            for state in run_here(execution, workplace, bar):
+                if len(state["build"]) > len(built) and trained:
+                    built = list(state["build"])
+                    done = sum(rounds[n][1].work for n in built[before:])
+                    remaining = sum(step.work for n, (_, step, _) in rounds.items() if n not in built)
+                    if remaining:
+                        minutes = (time.monotonic() - began) / done * remaining / 60
+                        note_above(f"headviz: {len(built)} of {len(rounds)} rounds, about {minutes:.0f} minutes left")
     except (Cancelled, KeyboardInterrupt):
         if trained:
             warn(f"the same command goes on from {place}; {removal(place)} removes what is there")
@@ -189,11 +189,11 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     return [step for _, step in sorted(job.steps(execution.state).items())], outcome
 
 
-def _warn_of_time(work: FasterSteps, left: Sequence[Round]) -> None:
+def _warn_of_time(work: FasterSteps, rounds: Sequence[Round]) -> None:
     """Where the trainings of these rounds take long, a line that says how long."""
-    several = f"training in {len(left)} rounds" if len(left) > 1 else "training"
+    title = f"training in {len(rounds)} rounds" if len(rounds) > 1 else "training"
     shorter = "--limit N (fewer examples) or --epochs N (for a shorter time) begin anew, in another --out."
-    if line := long_work(several, work.training_seconds(left), shorter):
+    if line := long_work(title, work.training_seconds(rounds), shorter):
         note_above(f"headviz: note: {line}")
 
 
@@ -216,7 +216,7 @@ def show(result: dict[str, Any]) -> str:
     if any(t["tried"] for t in result["targets"]):
         lines.append(table_text(tried_table(result["targets"])))
     if "vocabulary" in result:
-        lines.append(f"pieces: {pieces_of(result)}")
+        lines.append(f"pieces: {pieces_text(result)}")
     lines.append(decision(result["targets"], metric))
     return "\n".join(line for line in lines if line)
 

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.limit is None and args.data is None:
         args.limit = examples_of(args.model)
     train = load_data(args, "train")
-    dev = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "dev")
+    dev = load_data(args, "dev", limited=False)
     if note := trained_on(train, dev):
         warn(note)
     clf = _model(args, train)
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    dev = [p for p in result["curve"] if p["metrics"]]
+    epochs = [point for point in result["curve"] if point["metrics"]]
     rows = [
         ("saved", result["out"]),
         ("task", f"{result['task']}, {result['examples']['train']:,} examples, seed {result['seed']}"),
@@ -158,9 +158,9 @@ def show(result: dict[str, Any]) -> str:
         ("trained", f"{result['epochs']:g} epochs, {result['updates']:,} updates, {result['seconds']:.1f} s"),
         *((f"dev {name}", fixed(value)) for name, value in result["metrics"].items()),
     ]
-    if len(dev) > 1:
-        name = next(iter(dev[0]["metrics"]))
-        rows.append((f"dev {name} by epoch", " ".join(fixed(p["metrics"][name], 3) for p in dev)))
+    if len(epochs) > 1:
+        name = next(iter(epochs[0]["metrics"]))
+        rows.append((f"dev {name} by epoch", " ".join(fixed(point["metrics"][name], 3) for point in epochs)))
     if result["best_epoch"] is not None:
         rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
     first = remark(result["predicted"], result["constant"].get("accuracy"), result["metrics"].get("accuracy"))
@@ -172,13 +172,11 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     """The model to train: a fresh head for the task's classes, unless its own is kept."""
     from ..pruning.finetuning import head_labels
 
-    settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype, "job": args.job}
-    if args.keep_head:
-        clf = headviz.load(args.model, **settings)
-    else:
+    options = {"revision": args.revision, "device": args.device, "dtype": args.dtype, "job": args.job}
+    if not args.keep_head:
         labels = head_labels(train, args.label_order)
-        fresh = {"fresh_labels": labels, "seed": args.seed, "job": args.job or train.job}
-        clf = headviz.load(args.model, **settings | fresh)
+        options |= {"fresh_labels": labels, "seed": args.seed, "job": args.job or train.job}
+    clf = headviz.load(args.model, **options)
     mask = read_mask(args, clf)
     return clf if mask == clf.present else headviz.prune(clf, mask)
 

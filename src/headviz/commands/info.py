@@ -27,10 +27,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         if error.code != UNTRAINED:
             raise
         return _pretrained(args)
-    if hasattr(clf, "about"):  # a model without heads describes itself
-        about: dict[str, Any] = clf.about()
-        return about
-    return _described(clf, args.length)
+    # a model without heads describes itself
+    about: dict[str, Any] = clf.about() if hasattr(clf, "about") else _described(clf, args.length)
+    return about
 
 
 def _pretrained(args: argparse.Namespace) -> dict[str, Any]:
@@ -38,13 +37,14 @@ def _pretrained(args: argparse.Namespace) -> dict[str, Any]:
     clf: Any = headviz.load(
         args.model, revision=args.revision, device=args.device, dtype=args.dtype, fresh_labels=("0", "1")
     )
-    own = {
+    return {
+        **_described(clf, args.length),
         "labels": [],
         "answers": "none yet: a pre-trained encoder. Train a head with headviz finetune",
         "digest": None,
         "parameters": sum(p.numel() for p in clf.model.base_model.parameters()),
+        "evaluation": "after fine-tuning",
     }
-    return {**_described(clf, args.length), **own, "evaluation": "after fine-tuning"}
 
 
 def _described(clf: Any, length: int) -> dict[str, Any]:

@@ -59,20 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    wanted, alignment = _positions(args.positions), _alignment(args.alignment)
-    if args.paths and not isinstance(wanted, str):
+    positions, alignment = _positions(args.positions), _alignment(args.alignment)
+    if args.paths and not isinstance(positions, str):
         raise OptionError(f"With --paths, --positions is one of {', '.join(POSITIONS)}.")
     if args.paths and args.target is not None:
         raise OptionError("--paths measures the donor's answer against the text's. Leave out --target.")
     if args.pairs is not None:
-        return _many(args, wanted)
+        return _many(args, positions)
     if args.donor is None:
         raise OptionError("--text needs a --donor, from which outputs are taken.")
     clf, mask = masked_model(args)
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
         result = headviz.patch(
-            clf, text, donor, positions=wanted, target=args.target, alignment=alignment, mask=mask, progress=progress
+            clf, text, donor, positions=positions, target=args.target, alignment=alignment, mask=mask, progress=progress
         )
     return result.to_dict() | _about(args, clf, mask) | _paths(args, clf, [(text, donor)], alignment, mask)
 
@@ -99,20 +99,20 @@ def _paths(
         return {"paths": result.to_dict()}
 
 
-def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
+def _many(args: argparse.Namespace, positions: str | list[int]) -> dict[str, Any]:
     """A set of pairs from a file."""
     from ..attribution.patching import pairs_of, patch_pairs
 
     if args.donor is not None or args.donor_pair is not None or args.text_pair is not None or args.target is not None:
         raise OptionError("With --pairs the texts come from the file, and each pair's own answers are measured.")
-    if not isinstance(wanted, str):
+    if not isinstance(positions, str):
         raise OptionError(f"With --pairs, --positions is one of {', '.join(POSITIONS)}.")
     if args.alignment is not None:
         raise OptionError("--alignment belongs to one pair of texts, and --pairs names many. Leave it out.")
     texts = pairs_of(read_table(outside_path(args.pairs, "--pairs")))
     clf, mask = masked_model(args)
     with progress_bar("pairs") as progress:
-        result = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
+        result = patch_pairs(clf, texts, positions=positions, mask=mask, progress=progress)
     return result.to_dict() | _about(args, clf, mask) | _paths(args, clf, texts, None, mask)
 
 
@@ -153,16 +153,16 @@ def _show_many(result: dict[str, Any]) -> str:
     )
     heads = map(HeadId.parse, result["ranking"][: result["top"]])
     rows = table_text(heads_table("pairs", heads, "effect", mean, (low, high), {"q": q}, form="%+.3f"))
-    left = result["same_answer"] + result["small"]
+    left_out = result["same_answer"] + result["small"]
     return (
-        f"{result['n']} pairs; {left} left out ({result['same_answer']} with one answer for both texts, "
+        f"{result['n']} pairs; {left_out} left out ({result['same_answer']} with one answer for both texts, "
         f"{result['small']} that hardly move it)\n\n{rows}\n\n0 = as for the text, 1 = as for the donor"
     )
 
 
 def show(result: dict[str, Any]) -> str:
     heads = _show_many(result) if "ranking" in result else _show_one(result)
-    heads += "".join(f"\n{what}: {value}" for what, value in place_rows(result))
+    heads += "".join(f"\n{name}: {value}" for name, value in place_rows(result))
     return heads if "paths" not in result else f"{heads}\n\n{_show_paths(result['paths'])}"
 
 
@@ -188,5 +188,5 @@ def _show_one(result: dict[str, Any]) -> str:
     if not np.isfinite(effect).any():
         return f"{head}\n\nBoth texts have the same value of what is measured, so no head can move it."
     rows = table_text(heads_table("patched", highest(np.abs(effect))[: result["top"]], "effect", effect, form="%+.3f"))
-    moved = fixed(float(np.nanmax(np.abs(effect))), 3)
-    return f"{head}\n\n{rows}\n\n0 = as for the text, 1 = as for the donor; largest {moved}"
+    largest = fixed(float(np.nanmax(np.abs(effect))), 3)
+    return f"{head}\n\n{rows}\n\n0 = as for the text, 1 = as for the donor; largest {largest}"

@@ -26,7 +26,7 @@ from .common import (
     in_their_place,
     load_data,
     load_with_reference,
-    pieces_of,
+    pieces_text,
     place_rows,
     read_mask,
     table,
@@ -109,12 +109,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     mask, length = read_mask(args, clf), args.length or LENGTH
     before, onnx = clf.cost(length=length), {}
     costs: dict[str, Any] = {}
-    if not args.masked:
-        require_prunable(clf)
     if args.masked:
         folder = clf.export_masked(out, mask)
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
+        require_prunable(clf)
         smaller = headviz.prune(clf, mask)
         costs = {} if data is None else _costs(args, clf, smaller, data)
         folder = smaller.save(out, args.portable, Measured(**costs, command=getattr(args, "line", "")))
@@ -138,11 +137,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def _costs(args: argparse.Namespace, clf: Any, smaller: Any, data: Dataset) -> dict[str, Any]:
     """What the removed heads change on the dev data, for the card and for the output."""
     with progress_bar("evaluating") as bar:
-        one, two = (headviz.evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
-    metrics = {name: value for name, value in two.metrics.items() if value == value}
+        before, after = (headviz.evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
+    metrics = {name: value for name, value in after.metrics.items() if value == value}
     change = None
-    if one.gold is not None:
-        change = plain(headviz.paired(one.gold, one.predictions, two.predictions, data.task.metrics[0]).to_dict())
+    if before.gold is not None:
+        paired = headviz.paired(before.gold, before.predictions, after.predictions, data.task.metrics[0])
+        change = plain(paired.to_dict())
     return {"task": args.task, "metrics": metrics, "change": change}
 
 
@@ -150,8 +150,8 @@ def show(result: dict[str, Any]) -> str:
     if "targets" in result:
         return faster.show(result)
 
-    def change(what: str) -> str:
-        before, after = result[what]["before"], result[what]["after"]
+    def change(name: str) -> str:
+        before, after = result[name]["before"], result[name]["after"]
         return f"{before:,} → {after:,} ({(after - before) / before:+.1%})"
 
     rows = [("saved", result["out"]), *([("ONNX", result["onnx"])] if "onnx" in result else [])]
@@ -165,6 +165,6 @@ def show(result: dict[str, Any]) -> str:
         changed = points_changed(on_dev["difference"], on_dev["low"], on_dev["high"], points_in(on_dev["metric"]))
         rows.append((f"{metric_title(on_dev['metric'])} on dev", changed))
     if "vocabulary" in result:
-        rows.append(("pieces", pieces_of(result)))
+        rows.append(("pieces", pieces_text(result)))
     rows.append(("mask", result["mask"]))
     return table([*rows, *place_rows(result)])

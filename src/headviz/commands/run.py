@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from ..cli import to_json
 from ..display.numbers import fixed, share, size, span
 from ..display.table import Column, Table
 from ..errors import INTERNAL, LARGEST_SEED, OptionError, RunError
-from ..evaluation.verdict import MARGIN
+from ..evaluation.verdict import MARGIN, MARGIN_OPTION
 from ..options import Option, add_flags, add_options, from_flags
 from ..pruning.algorithms import ALGORITHMS, DEFAULT
 from ..pruning.baselines import WORDS, finding
@@ -31,7 +32,7 @@ from ..runs.record import DONE, FAULT, LOCAL, PRUNE, RunRecord
 from ..runs.step_models import save_model
 from ..runs.tables import step_table, sweep_table
 from ..storage.paths import new_folder, outside_path, read_small
-from .common import add_margin, table, table_text, warn
+from .common import add_subcommand, table, table_text, warn
 from .finetune import add_training, training_options
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
         finetune = options.get("finetune")
         recipe = _recipe(options) if finetune is None else FinetuneOptions.from_dict(finetune)
         options["finetune"] = training_options(args, recipe)
-    only = ALGORITHMS[options["algorithm"]].only_score if options["algorithm"] in ALGORITHMS else None
-    if only and "score" not in options:
-        options["score"] = only
+    only_score = ALGORITHMS[options["algorithm"]].only_score if options["algorithm"] in ALGORITHMS else None
+    if only_score and "score" not in options:
+        options["score"] = only_score
     return PruningPlan.from_options(options)
 
 
@@ -110,8 +111,10 @@ def _show_list(runs: list[dict[str, Any]]) -> str:
     if not runs:
         start = f"headviz run start --model demo --task demo --algorithm {DEFAULT} --score taylor"
         return f"No runs yet. Start one: {start}"
-    members = [(r, [{**c, "id": f"  {c['id']}"} for c in r.get("children", [])]) for r in runs]
-    return table_text(Table.of("runs", (*RUN[:3], STARTED, RUN[3]), [one for r, of in members for one in (r, *of)]))
+    rows = []
+    for r in runs:
+        rows += [r, *({**child, "id": f"  {child['id']}"} for child in r.get("children", []))]
+    return table_text(Table.of("runs", (*RUN[:3], STARTED, RUN[3]), rows))
 
 
 def _show_run(r: dict[str, Any]) -> str:
@@ -127,8 +130,8 @@ def _show_run(r: dict[str, Any]) -> str:
         parts.append(table_text(Table.of("runs", (*RUN, ERROR), r["children"])))
     if r.get("results"):
         parts.append(table_text(sweep_table([Row(**row) for row in r["results"]])))
-    if (made := step_table(r.get("kind", ""), r.get("spec", {}), r["baseline"], r["steps"])).rows:
-        parts.append(table_text(made))
+    if (steps := step_table(r.get("kind", ""), r.get("spec", {}), r["baseline"], r["steps"])).rows:
+        parts.append(table_text(steps))
         if r.get("kind") == PRUNE and r["steps"]:
             parts.append(finding(r["steps"], next(iter(r["steps"][0]["metrics"])), r.get("margin", MARGIN)))
             parts.append(f"changes are against {WORDS[r['steps'][0]['against']]}")
@@ -144,42 +147,42 @@ _TIMED = {"scoring_seconds": "scorings", "finetuning_seconds": "finetunings", "e
 def _plan_rows(plan: dict[str, Any]) -> list[tuple[str, str]]:
     """What a plan would do, and its time: of each kind of work, to start, and in all."""
     rows = []
-    rest = plan.get("total_seconds", 0.0)
+    start_seconds = plan.get("total_seconds", 0.0)
     for name, value in plan.items():
         if value is None or name == "drawn":
             continue
         if name in _TIMED:
             count = plan[_TIMED[name]]
-            rest -= count * value
+            start_seconds -= count * value
             rows.append((f"time of {_TIMED[name]}", f"{count:,} × {span(value)} = {span(count * value)}"))
         elif name == "total_seconds":
-            rows += [("time to start", span(max(0.0, rest))), ("time in all", f"about {span(value)}")]
+            rows += [("time to start", span(max(0.0, start_seconds))), ("time in all", f"about {span(value)}")]
         elif name == "calibration_seconds":
             rows.append(("measured in", span(value)))
         elif name in ("seconds", "serial_seconds"):  # of a sweep
             rows.append(("time" if name == "seconds" else "one after the other", f"about {span(value)}"))
         else:
-            shown = _samples(value, plan["drawn"]) if name == "samples" else _short(value)
-            rows.append((name.replace("_", " "), shown))
+            text = _samples(value, plan["drawn"]) if name == "samples" else _short(value)
+            rows.append((name.replace("_", " "), text))
     return rows
 
 
-def _samples(asked: int, drawn: list[int]) -> str:
+def _samples(samples: int, drawn: list[int]) -> str:
     """How many examples the heads are scored on; the training examples of a class may be fewer than its share."""
     if not drawn:
         return "none: the score needs no examples"
     least, most = min(drawn), max(drawn)
-    if least == asked:
-        return f"{asked:,}"
-    return f"{least:,}{f' to {most:,}' if most > least else ''} drawn, up to {asked:,} asked for"
+    if least == samples:
+        return f"{samples:,}"
+    return f"{least:,}{f' to {most:,}' if most > least else ''} drawn, up to {samples:,} asked for"
 
 
 def _steps(r: dict[str, Any]) -> str:
     """How many steps are done; for a sweep, how many runs."""
     if r.get("children"):
         return f"{sum(c['state'] == 'done' for c in r['children'])}/{len(r['children'])} runs"
-    made, wanted = r["count"]
-    return f"{made}/{wanted or '?'}"
+    done, total = r["count"]
+    return f"{done}/{total or '?'}"
 
 
 def _columns(rows: list[tuple[str, str]]) -> str:
@@ -188,21 +191,21 @@ def _columns(rows: list[tuple[str, str]]) -> str:
 
 
 def doing(r: dict[str, Any]) -> str:
-    now = r["progress"]
+    progress = r["progress"]
     if r["state"] == "queued":
         return f"place {r['position']} in the queue" if r["position"] else "starting"
-    made, wanted = r["count"]
-    words = [f"{made} of {wanted} steps done" if wanted else "starting"]
-    if now["phase"]:
-        words.append(now["phase"] + (f" {now['done']} of {now['total']}" if now["total"] else ""))
-    if now["remaining"] is not None:
-        words.append(f"about {span(now['remaining'])} left")
-    if now["memory"]:
-        words.append(f"{now['cpu_percent']:.0f} % processor, {size(now['memory'])} memory")
-    if (now["others_percent"] or 0.0) >= BUSY:
-        words.append(f"the machine is busy: other programs take {now['others_percent']:.0f} % of it")
-    if not now["responsive"]:
-        words.append(f"has not reported for {span(now['silent'])}")
+    done, total = r["count"]
+    words = [f"{done} of {total} steps done" if total else "starting"]
+    if progress["phase"]:
+        words.append(progress["phase"] + (f" {progress['done']} of {progress['total']}" if progress["total"] else ""))
+    if progress["remaining"] is not None:
+        words.append(f"about {span(progress['remaining'])} left")
+    if progress["memory"]:
+        words.append(f"{progress['cpu_percent']:.0f} % processor, {size(progress['memory'])} memory")
+    if (progress["others_percent"] or 0.0) >= BUSY:
+        words.append(f"the machine is busy: other programs take {progress['others_percent']:.0f} % of it")
+    if not progress["responsive"]:
+        words.append(f"has not reported for {span(progress['silent'])}")
     return ", ".join(words)
 
 
@@ -229,10 +232,6 @@ ERROR = Column("error", value=lambda run: run["error"] or "")
 
 
 # -----------------------------------------------------------------------------------------------
-
-
-# what -> (its arguments, what it does, help)
-ACTIONS: dict[str, tuple[Callable[[Any], None], Callable[[Any], dict[str, Any] | None], str]]
 
 
 START = (
@@ -268,10 +267,8 @@ BACK = Option("back", False, "take it out of the archive")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
-    for name, (arguments, _, text) in ACTIONS.items():
-        sub = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-        arguments(sub)
-        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
+    for name, (declare, _, about) in ACTIONS.items():
+        add_subcommand(actions, name, about, declare)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any] | None:
@@ -352,7 +349,6 @@ def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
     if result["state"] == DONE:
         return result
     # the steps so far are printed even though the run did not succeed
-
     sys.stdout.write((to_json(result) if args.json else show(result)).rstrip() + "\n")
     sys.stdout.flush()
     reason = result["error"] or f"Run {run_id} was {result['state']}."
@@ -392,7 +388,6 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
-
     axes = {n: tuple(part.strip() for part in (getattr(args, n) or "").split(",") if part.strip()) for n in AXES}
     for name, values in axes.items():
         if not values:
@@ -400,7 +395,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     first = {n: values[0] for n, values in axes.items()}
     plan = read_plan(args, None if args.spec is None else _spec(args.spec), **first)
     base = {**plan.before(), **plan.to_dict()}
-    plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
+    plans = sweep.expand(base, *axes.values(), base["seeds"])
     prepared = prepare_all(plans)
     for note in dict.fromkeys(n for p in prepared for n in p.notes):
         warn(note)
@@ -410,8 +405,8 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     members = [
         sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
     ]
-    title = args.title or sweep.title_for(axes["task"], axes["algorithm"], axes["score"], base["seeds"])
-    spec = {**{f"{n}s": list(g) for n, g in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
+    title = args.title or sweep.title_for(*axes.values(), base["seeds"])
+    spec = {**{f"{n}s": list(values) for n, values in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
     record = sweep.start_sweep(members, title=title, spec=spec, executor=args.executor, threads=args.threads)
     return _after_start(args, record)
 
@@ -419,26 +414,18 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
 # look, cancel, resume, report -----------------------------------------------------------------
 
 
-def _id_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="the run, or the beginning of its id")
+def _of_a_run(*options: Option) -> Callable[[argparse.ArgumentParser], None]:
+    """The arguments of what is done with one run."""
 
+    def declare(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("id", metavar="ID", help="the run, or the beginning of its id")
+        add_options(parser, options)
 
-def _user_argument(parser: argparse.ArgumentParser) -> None:
-    _id_argument(parser)
-    USER.add_to(parser)
-
-
-def _list_arguments(parser: argparse.ArgumentParser) -> None:
-    ARCHIVED.add_to(parser, False)
+    return declare
 
 
 def _list(args: argparse.Namespace) -> dict[str, Any]:
     return {"runs": [v.to_dict() for v in reading.overview(archived=args.archived)]}
-
-
-def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    _id_argument(parser)
-    add_margin(parser)
 
 
 def _show(args: argparse.Namespace) -> dict[str, Any]:
@@ -449,18 +436,8 @@ def _cancel(args: argparse.Namespace) -> dict[str, Any]:
     return reading.show(service.cancel(args.id, args.user).id).to_dict()
 
 
-def _resume_arguments(parser: argparse.ArgumentParser) -> None:
-    _user_argument(parser)
-    WAIT.add_to(parser, False)
-
-
 def _resume(args: argparse.Namespace) -> dict[str, Any] | None:
     return _after_start(args, service.resume(args.id, args.user))
-
-
-def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    _id_argument(parser)
-    REPORT_FILE.add_to(parser)
 
 
 def _report(args: argparse.Namespace) -> dict[str, Any]:
@@ -468,24 +445,14 @@ def _report(args: argparse.Namespace) -> dict[str, Any]:
     return {"report": str(write_run(reading.show(args.id, log_lines=200), outside_path(args.out, "--out")))}
 
 
-def _save_arguments(parser: argparse.ArgumentParser) -> None:
-    _id_argument(parser)
-    add_options(parser, SAVE)
-
-
 def _save(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.outcome import REPORT
 
     places = save_model(args.id, new_folder(args.out), args.seed, args.step)
     report = json.loads(Path(places[REPORT]).read_text(encoding="utf-8"))
-    which = report["saved"]
-    step = next(s for s in report["steps"] if (s["seed"], s["step"]) == (which["seed"], which["step"]))
+    saved = report["saved"]
+    step = next(s for s in report["steps"] if (s["seed"], s["step"]) == (saved["seed"], saved["step"]))
     return {"saved": places, "step": {name: step[name] for name in ("seed", "step", "sparsity", "metrics")}}
-
-
-def _archive_arguments(parser: argparse.ArgumentParser) -> None:
-    _user_argument(parser)
-    BACK.add_to(parser, False)
 
 
 def _archive(args: argparse.Namespace) -> dict[str, Any]:
@@ -496,15 +463,16 @@ def _delete(args: argparse.Namespace) -> dict[str, Any]:
     return {"id": args.id, "freed": service.delete(args.id, args.user)}
 
 
-ACTIONS = {
+# what -> (its arguments, what it does, help)
+ACTIONS: dict[str, tuple[Callable[[Any], None], Callable[[Any], dict[str, Any] | None], str]] = {
     "start": (_start_arguments, _start, "start a run; it waits in the queue while others use its device"),
     "sweep": (_sweep_arguments, _sweep, "tasks × algorithms × scores × seeds as one parent with a run for each"),
-    "list": (_list_arguments, _list, "all runs, newest first"),
-    "show": (_show_arguments, _show, "one run: its steps, what it is doing, the end of its log"),
-    "cancel": (_user_argument, _cancel, "stop a run; its finished steps stay"),
-    "resume": (_resume_arguments, _resume, "continue a cancelled, failed or lost run after its last step"),
-    "report": (_report_arguments, _report, "write a run down as HTML, JSON, CSV or LaTeX"),
-    "save": (_save_arguments, _save, "save a step's pruned model, its masked export, report and curve"),
-    "archive": (_archive_arguments, _archive, "move an ended run to the archived runs; steps and results stay"),
-    "delete": (_user_argument, _delete, "delete an ended run with everything it kept"),
+    "list": (partial(add_options, options=(ARCHIVED,)), _list, "all runs, newest first"),
+    "show": (_of_a_run(MARGIN_OPTION), _show, "one run: its steps, what it is doing, the end of its log"),
+    "cancel": (_of_a_run(USER), _cancel, "stop a run; its finished steps stay"),
+    "resume": (_of_a_run(USER, WAIT), _resume, "continue a cancelled, failed or lost run after its last step"),
+    "report": (_of_a_run(REPORT_FILE), _report, "write a run down as HTML, JSON, CSV or LaTeX"),
+    "save": (_of_a_run(*SAVE), _save, "save a step's pruned model, its masked export, report and curve"),
+    "archive": (_of_a_run(USER, BACK), _archive, "move an ended run to the archived runs; steps and results stay"),
+    "delete": (_of_a_run(USER), _delete, "delete an ended run with everything it kept"),
 }

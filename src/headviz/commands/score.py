@@ -52,11 +52,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         options.setdefault("seed", args.seed)
     score_named(chosen).options_from(options)
     usual = "none" if args.preset is None else preset_named(args.preset).length_filter
-    kept = LengthFilter(args.length_filter or usual)
+    length_filter = LengthFilter(args.length_filter or usual)
     data = load_data(args)
     clf = load_model(args, data)
     mask = read_mask(args, clf)
-    drawn = sample(data, args.samples, seed=args.seed, length_filter=kept, lengths=clf.tokenizer)
+    drawn = sample(data, args.samples, seed=args.seed, length_filter=length_filter, lengths=clf.tokenizer)
     start = time.perf_counter()
     with progress_bar("scoring heads", "--samples N takes fewer examples.") as progress:
         result = headviz.score_heads(
@@ -85,33 +85,33 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def read_options(score: str, words: list[str]) -> dict[str, Any]:
     """``name=value`` pairs; each value has the type of the option's default."""
-    known = declared(score_named(score).options)
-    out: dict[str, Any] = {}
+    options = declared(score_named(score).options)
+    values: dict[str, Any] = {}
     for text in words:
         name, sign, value = text.partition("=")
         if not sign:
             raise OptionError(f"'{text}' sets nothing. Write OPTION=VALUE, such as rows=influential.")
         try:
-            out[name] = known[name].read(value) if name in known else value
-        except OptionError as wrong:
-            raise OptionError(f"{name}: {wrong}.") from wrong
-    return out
+            values[name] = options[name].read(value) if name in options else value
+        except OptionError as error:
+            raise OptionError(f"{name}: {error}.") from error
+    return values
 
 
 def show(result: dict[str, Any]) -> str:
     scores = read_scores(result)
     ends = (scores.interval_low, scores.interval_high)
     heads = [HeadId.parse(head) for head in result["ranking"]]
-    made = heads_table("scores", heads, result["score"], scores.values, ends, form=fixed)
-    header, *lines = table_text(made).split("\n")
+    scores_table = heads_table("scores", heads, result["score"], scores.values, ends, form=fixed)
+    header, *lines = table_text(scores_table).split("\n")
     if len(lines) > 12:
         lines = [*lines[:5], "…", *lines[-5:]]
     rows = "\n".join([header, *lines])
     if result["samples"]:
-        text = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", rows, ""]
+        title = f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": ")
     else:
-        text = [f"{result['score']} needs no examples: it reads none of {result['task']} {result['split']}."]
-        text += ["", rows, ""]
+        title = f"{result['score']} needs no examples: it reads none of {result['task']} {result['split']}."
+    text = [title, "", rows, ""]
     if result["stability"] is not None:
         text.append(
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."

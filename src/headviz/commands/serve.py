@@ -75,7 +75,7 @@ def check_place(address: str, port: int) -> None:
 def check_theme() -> None:
     """Refuse files of this folder or of the user's home that end Streamlit, or let it fetch a theme elsewhere."""
     base: object = None
-    of: object = None
+    source: object = None
     for file in (Path.home() / ".streamlit" / "config.toml", Path(".streamlit", "config.toml")):
         if not file.exists():
             continue
@@ -90,12 +90,12 @@ def check_theme() -> None:
         if loose := [name for name, options in settings.items() if not isinstance(options, dict)]:
             raise OptionError(f"{file}: '{short(loose[0])}' stands in no section such as [theme]. Mend or remove it.")
         if "base" in settings.get("theme", {}):
-            base, of = settings["theme"]["base"], file
+            base, source = settings["theme"]["base"], file
     if THEME in os.environ:  # comes before both files
-        base, of = os.environ[THEME], THEME
+        base, source = os.environ[THEME], THEME
     if base in (None, "light", "dark"):
         return
-    setting = f"{of} has theme.base = '{short(str(base))}', which is"
+    setting = f"{source} has theme.base = '{short(str(base))}', which is"
     if isinstance(base, str) and "://" in base:
         raise OptionError(
             f"{setting} on another machine. Save that theme as a file and name the file, or remove the line."
@@ -105,16 +105,16 @@ def check_theme() -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    wanted = wished(args.model, args.task, args.data)
+    start = start_of(args.model, args.task, args.data)
     check_place(args.address, args.port)
     check_theme()
-    folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
-    command, environment = server(args.address, args.port, folders, headless=args.headless, start=wanted)
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() ends the server when it is left this way
+    folders = [start[key] for key in ("model", "data") if os.path.isdir(start.get(key, ""))]
+    command, environment = server(args.address, args.port, folders, headless=args.headless, start=start)
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() ends the server when it is left this way
     try:
         status = subprocess.run(command, env=environment, check=False).returncode
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
     if status not in (0, 130, -2, -15):
         raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
 
@@ -134,14 +134,14 @@ def server(
         *(("--server.headless", "true") if headless else ()),
     ]
     files = [plugin.source for plugin in plugins.loaded() if plugin.code]
-    files_named = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
-    shown = {"STREAMLIT_BROWSER_SERVER_PORT": str(port)}  # in the address that is printed and opened
+    files.append(os.environ.get(plugins.FILES, ""))  # the dashboard names those that could not be loaded here
+    printed = {"STREAMLIT_BROWSER_SERVER_PORT": str(port)}  # in the address that is printed and opened
     if address not in EVERYWHERE:
-        shown["STREAMLIT_BROWSER_SERVER_ADDRESS"] = f"[{address}]" if ":" in address else address
+        printed["STREAMLIT_BROWSER_SERVER_ADDRESS"] = f"[{address}]" if ":" in address else address
     environment = {
-        **shown,
+        **printed,
         **os.environ,
-        plugins.FILES: os.pathsep.join(filter(None, files_named)),
+        plugins.FILES: os.pathsep.join(filter(None, files)),
         ROOTS: os.pathsep.join(filter(None, [*folders, os.environ.get(ROOTS, "")])),
         START: urlencode(start or {}),
     }
@@ -150,8 +150,8 @@ def server(
 
 def answers(address: str, seconds: float, runs: Callable[[], bool] = lambda: True) -> bool:
     """Whether a dashboard answers there within so many seconds, while it ``runs``."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and runs():
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and runs():
         try:
             with urlopen(f"{address}_stcore/health", timeout=1):
                 return True
@@ -160,28 +160,28 @@ def answers(address: str, seconds: float, runs: Callable[[], bool] = lambda: Tru
     return False
 
 
-def wished(model: str | None, task: str | None, data: str | None) -> dict[str, str]:
+def start_of(model: str | None, task: str | None, data: str | None) -> dict[str, str]:
     """What the plain address opens. Folders become absolute; what cannot be there is refused."""
     if model is None:
         return {}
-    wanted = {"model": model}
+    start = {"model": model}
     if model not in NAMED and (model.startswith((".", "/", "~")) or os.path.isdir(model)):
-        wanted["model"] = _folder(model, "model")
+        start["model"] = _folder(model, "model")
     if task is None and model in TASKS:
         task = model  # a shipped model has a task of its own
     if task is not None:
         if task not in TASKS:
             raise OptionError(plugins.unknown("task", task, TASKS))
-        wanted["task"] = task
+        start["task"] = task
     if data is not None:
-        wanted["data"] = _folder(data, "data")
-    return wanted
+        start["data"] = _folder(data, "data")
+    return start
 
 
-def _folder(text: str, what: str) -> str:
-    path = outside_path(text, f"the {what}")
+def _folder(text: str, content: str) -> str:
+    path = outside_path(text, f"the {content}")
     if not path.is_dir():
-        raise OptionError(f"There is no folder '{short(text)}' with the {what}.")
+        raise OptionError(f"There is no folder '{short(text)}' with the {content}.")
     return str(path.resolve())
 
 

@@ -55,10 +55,10 @@ def show(result: dict[str, Any]) -> str:
     agree += [(name, *map(fixed, row)) for name, row in zip(methods, result["rank_correlation"], strict=True)]
     areas = [("area", "deletion", "beats", "insertion", "beats")]
     for name in methods:
-        one = result["areas"][name]
-        share = {k: f"{100 * one[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
-        areas.append((name, fixed(one["deletion"]), share["deletion"], fixed(one["insertion"]), share["insertion"]))
-    place = "".join(f"\n{what}: {value}" for what, value in place_rows(result))
+        area = result["areas"][name]
+        share = {k: f"{100 * area[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
+        areas.append((name, fixed(area["deletion"]), share["deletion"], fixed(area["insertion"]), share["insertion"]))
+    place = "".join(f"\n{title}: {value}" for title, value in place_rows(result))
     parts = [f"class explained: {result['target_label']}{place}", table(values), table(agree), table(areas)]
     parts += [f"{name}: {why}" for name, why in result["refused"].items()]
     parts.append(
