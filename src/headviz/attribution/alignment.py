@@ -18,6 +18,11 @@ POSITIONS = (ALL, CHANGED, FIRST)
 Alignment = tuple[int | None, ...]  # for each token of the text its token of the donor; None = it has none
 
 
+def aligned_by(alignment: Mapping[int, int] | None, text: Encoding, donor: Encoding) -> Alignment:
+    """The caller's own alignment, checked; without one, that of ``align``."""
+    return align(text, donor) if alignment is None else checked(alignment, text, donor)
+
+
 def align(text: Encoding, donor: Encoding) -> Alignment:
     """Texts of equal shape are aligned place by place; others by the tokens that they have in common, in order.
 
@@ -50,27 +55,27 @@ def checked(alignment: Mapping[int, int], text: Encoding, donor: Encoding) -> Al
     return tuple(alignment.get(i) for i in range(len(text)))
 
 
-def places(wanted: str | Sequence[int], text: Encoding, donor: Encoding, alignment: Alignment) -> tuple[int, ...]:
+def places(positions: str | Sequence[int], text: Encoding, donor: Encoding, alignment: Alignment) -> tuple[int, ...]:
     """The tokens of the text that take the donor's values: all that have a partner, those that differ, or the first."""
-    if isinstance(wanted, np.ndarray):
-        wanted = wanted.tolist()
+    if isinstance(positions, np.ndarray):
+        positions = positions.tolist()
     partnered = [i for i, j in enumerate(alignment) if j is not None]
-    if wanted == ALL:
+    if positions == ALL:
         return tuple(partnered)
-    if wanted == FIRST:
+    if positions == FIRST:
         chosen = [0]
-    elif wanted == CHANGED:
+    elif positions == CHANGED:
         chosen = [i for i, j in enumerate(alignment) if j is not None and text.ids[i] != donor.ids[j]]
         if not chosen:
             added = len(donor) - len(partnered)
             why = f": the donor only adds {added} token{'s' if added != 1 else ''}" if added else ""
             raise OptionError(f"No token has another one in its place in the donor{why}. Choose other positions.")
-    elif isinstance(wanted, str):
-        raise OptionError(unknown_choice("choice of positions", wanted, POSITIONS))
-    elif not isinstance(wanted, Iterable):
-        raise OptionError(f"Positions are numbers of tokens, or one of {', '.join(POSITIONS)}, not {shown(wanted)}.")
+    elif isinstance(positions, str):
+        raise OptionError(unknown_choice("choice of positions", positions, POSITIONS))
+    elif not isinstance(positions, Iterable):
+        raise OptionError(f"Positions are numbers of tokens, or one of {', '.join(POSITIONS)}, not {shown(positions)}.")
     else:
-        chosen = list(wanted)
+        chosen = list(positions)
         for i in chosen:
             if not _is_place(i, len(text)):
                 raise OptionError(f"There is no token {i}: the text has {len(text)}, numbered from 0.")

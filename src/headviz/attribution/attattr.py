@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
 import numpy as np
@@ -91,7 +90,7 @@ def sweep(
 ) -> list[ExampleMaps]:
     """Every layer in turn; nodes and examples in chunks of the budget. Progress is reported in layers of examples."""
     result = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
-    return [maps for wait in in_turn((one.maps() for one in result), clf.device) for maps in wait()]
+    return [maps for wait in in_turn((group.maps() for group in result), clf.device) for maps in wait()]
 
 
 def swept(
@@ -107,30 +106,28 @@ def swept(
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
     done = 0
     for part in groups(clf, encodings, options.steps, budget):
-        step_progress = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
+        group_progress = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
         try:
             with products(clf.device, options.precision):
-                result = _sweep_group(
-                    Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, step_progress
+                result = _sweep_walk(
+                    Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, group_progress
                 )
         except torch.OutOfMemoryError:
-            yield from swept(
-                clf, encodings[part], targets[part], options, mask, less_than(budget), cancel, step_progress
-            )
+            settings = (options, mask, less_than(budget), cancel, group_progress)
+            yield from swept(clf, encodings[part], targets[part], *settings)
         else:
             yield result
         done += len(encodings[part])
 
 
-def _sweep_group(
+def _sweep_walk(
     walk: Walk, options: AttAttrOptions, budget: int, cancel: Cancel | None, progress: Progress | None
 ) -> Swept:
     logits, attention = walk.at_input(keep=True)
     rule, values, errors = SCALING_RULES[options.rule](options.steps), [], []
     tables = np.stack([rule.nodes, rule.value, rule.error])
     weights = put(torch.from_numpy(tables).to(walk.end.dtype), walk.clf.device)
-    layers = range(walk.clf.num_layers)
-    for layer in tracked(layers, progress, cancel, size=partial(_constant, walk.size)):
+    for layer in tracked(range(walk.clf.num_layers), progress, cancel, size=lambda _: walk.size):
         value, error = _layer(walk, layer, attention[layer], weights, budget, options.of)
         values.append(value)
         errors.append(error)
@@ -164,7 +161,3 @@ class _Replace:
 
     def __call__(self, layer: int, probs: Tensor) -> Tensor:
         return self.scaled if layer == self.layer else probs
-
-
-def _constant(value: int, _: int) -> int:
-    return value

@@ -8,7 +8,7 @@ says where it stops and how the stops are weighted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from weakref import WeakKeyDictionary
@@ -62,26 +62,32 @@ def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -
     clf.check_texts(pairs is not None)
     if pairs is not None and len(pairs) != len(texts):
         raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
-    for which, words in (("text" if pairs is None else "first text", texts), ("second text", pairs or ())):
-        for text in words:
+    for title, column in (("text" if pairs is None else "first text", texts), ("second text", pairs or ())):
+        for text in column:
             if not isinstance(text, str):
                 raise TaskError(f"A text is needed, not {type(text).__name__}.")
             if not text.strip():
-                raise TaskError(f"The {which} is empty. Write at least one word.")
+                raise TaskError(f"The {title} is empty. Write at least one word.")
             if any("\ud800" <= c <= "\udfff" for c in text):
                 raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Type it again.")
-    for words in (texts, pairs or ()):
-        for text, e in zip(words, clf.encode(words), strict=True):
-            _check_known(clf, text, e)
+    for column in (texts, pairs or ()):
+        for text, encoding in zip(column, clf.encode(column), strict=True):
+            _check_known(clf, text, encoding)
     return clf.encode(texts, pairs)
 
 
-def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
-    """Complain about a text of which nothing, or nothing but unknown words, reaches the model."""
-    own = [i for i, special in zip(alone.ids, alone.special, strict=True) if not special]
-    if not own:
+def encode_one(clf: Classifier, text: str, pair: str | None) -> Encoding:
+    """The same of one text, or of one text and its pair."""
+    (encoding,) = encode(clf, [text], None if pair is None else [pair])
+    return encoding
+
+
+def _check_known(clf: Classifier, text: str, encoding: Encoding) -> None:
+    """Refuse a text of which nothing, or nothing but unknown words, reaches the model."""
+    ids = [i for i, special in zip(encoding.ids, encoding.special, strict=True) if not special]
+    if not ids:
         raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
-    if all(i == clf.tokenizer.unk_token_id for i in own):
+    if all(i == clf.tokenizer.unk_token_id for i in ids):
         raise TaskError(
             f"'{clf.name}' has no word of '{_short(text)}' in its vocabulary: all become {clf.tokenizer.unk_token}. "
             f"It knows {clf.tokenizer.vocab_size:,} words and pieces, such as {_known_words(clf)}."
@@ -97,11 +103,11 @@ def _known_words(clf: Classifier) -> str:
 def resolve_target(clf: Classifier, target: str | int, label: Any = None, word: int | None = None) -> Target:
     """The output to explain, as the job has it, at one word of a class per token; None = the predicted one."""
     clf.check_classes()
-    targets = clf.answer.target(clf, target, label)
+    output = clf.answer.target(clf, target, label)
     if word is None:
-        return targets
+        return output
     whole_number(word, "word", 0)
-    return clf.answer.at_word(targets, word)
+    return clf.answer.at_word(output, word)
 
 
 def _short(text: str) -> str:
@@ -111,7 +117,7 @@ def _short(text: str) -> str:
 
 SAMPLE = 4  # texts that are explained in TF32 and in float32, to compare them
 Chosen = TypeVar("Chosen", bound=IntegrationOptions)
-_KNOWN: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+_PRECISIONS: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()  # what "auto" means for a model
 
 
 def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> Chosen:
@@ -122,31 +128,29 @@ def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mas
         return replace(options, precision=FLOAT32)
     if options.precision == TF32:
         return options
-    if clf.model not in _KNOWN:
-        _KNOWN[clf.model] = TF32 if _agrees(clf, encodings[:SAMPLE], mask) else FLOAT32
-    return replace(options, precision=_KNOWN[clf.model])
+    if clf.model not in _PRECISIONS:
+        _PRECISIONS[clf.model] = TF32 if _agrees(clf, encodings[:SAMPLE], mask) else FLOAT32
+    return replace(options, precision=_PRECISIONS[clf.model])
 
 
 def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> bool:
     """Whether the same outputs are explained, and maps differ too little to change the heads' order."""
     if torch.cuda.get_device_capability(clf.device) < (8, 0):
         return False
-    one, other = (
+    exact, fast = (
         list(swept(clf, encodings, [None] * len(encodings), PathOptions(8, precision=p), mask)) for p in (FLOAT32, TF32)
     )
-    differences = [
-        torch.stack([_distance(a.attribution, b.attribution) for a, b in zip(one, other, strict=True)]).amax()
-    ]
-    differences += [(a.chosen != b.chosen).any() for a, b in zip(one, other, strict=True)]
-    error, *changed = fetch(differences)()
+    groups = list(zip(exact, fast, strict=True))
+    distance = torch.stack([_distance(a.attribution, b.attribution) for a, b in groups]).amax()
+    error, *changed = fetch([distance, *((a.chosen != b.chosen).any() for a, b in groups)])()
     return bool(error <= KEPT[0][0]) and not any(changed)
 
 
 def _distance(exact: list[Tensor], fast: list[Tensor]) -> Tensor:
     """The relative L2 distance."""
-    whole, other = (torch.cat(tables, dim=1) for tables in (exact, fast))
-    size, wrong = (torch.linalg.vector_norm(t) for t in (whole, other - whole))
-    return wrong / size.clamp(min=torch.finfo(size.dtype).tiny)
+    exact_table, fast_table = torch.cat(exact, dim=1), torch.cat(fast, dim=1)
+    size, distance = (torch.linalg.vector_norm(t) for t in (exact_table, fast_table - exact_table))
+    return distance / size.clamp(min=torch.finfo(size.dtype).tiny)
 
 
 Label = str | int  # a class, by name or number
@@ -236,10 +240,10 @@ class Explainer:
             if self.rough is not None and 0 in unsettled:
                 self.rough(done[0])
             # so that one set of maps is freed before the next: two of a long text would not fit
-            old = [done.pop(i) for i in unsettled]
-            to_compare = [None if options.reliable else maps for maps in old]
-            values_before = [] if stable is None else [_values(maps) for maps in old]
-            del old
+            coarser = [done.pop(i) for i in unsettled]
+            to_compare = [None if options.reliable else maps for maps in coarser]
+            values_before = [] if stable is None else [_values(maps) for maps in coarser]
+            del coarser
             finer = self._maps([encodings[i] for i in unsettled], [targets[i] for i in unsettled], options)
             errors = [_error(coarse, maps) for coarse, maps in zip(to_compare, finer, strict=True)]
             still_unsettled = []
@@ -247,8 +251,8 @@ class Explainer:
                 done[i] = maps
                 if error <= tolerance:
                     continue
-                if stable is not None and (agree := _agreement(values_before[k], maps))[0] >= stable:
-                    done[i] = _order_settled(maps, agree, tolerance)
+                if stable is not None and (agreement := _agreement(values_before[k], maps))[0] >= stable:
+                    done[i] = _order_settled(maps, agreement, tolerance)
                 else:
                     still_unsettled.append(i)
             unsettled = still_unsettled
@@ -274,7 +278,7 @@ class Explainer:
             for i, maps in zip(missing, new, strict=True):
                 cached[i] = maps
                 if self.store is not None:
-                    self.store.put(keys[i], _arrays(maps))
+                    self.store.put(keys[i], vars(maps) | {"target": np.array(maps.target)})
         results = [maps for maps in cached if maps is not None]
         return [self._finished(e, maps, options) for e, maps in zip(encodings, results, strict=True)]
 
@@ -297,10 +301,8 @@ class Explainer:
         entry = None if self.store is None else self.store.get(key)
         if entry is None:
             return None
-        a = entry.arrays
-        return ExampleMaps(
-            a["attention"], a["attribution"], a["error"], a["logits"], self.clf.answer.target_of(a["target"])
-        )
+        *arrays, target = (entry.arrays[f.name] for f in fields(ExampleMaps))
+        return ExampleMaps(*arrays, self.clf.answer.target_of(target))
 
     def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
         clf = self.clf
@@ -327,16 +329,6 @@ class Explainer:
         )
 
 
-def _arrays(maps: ExampleMaps) -> dict[str, np.ndarray]:
-    return {
-        "attention": maps.attention,
-        "attribution": maps.attribution,
-        "error": maps.error,
-        "logits": maps.logits,
-        "target": np.array(maps.target),
-    }
-
-
 def _listed(text: str | Sequence[str]) -> list[str]:
     if isinstance(text, Iterable) and not isinstance(text, str):
         return list(text)
@@ -348,8 +340,8 @@ def _error(before: Maps | None, after: Maps) -> float:
     if before is None:
         return after.error
     old, new = (np.nan_to_num(maps.attribution).astype(np.float64) for maps in (before, after))
-    size, moved = float(np.linalg.norm(new)), float(np.linalg.norm(new - old))
-    change = moved / size if size > 0 else (0.0 if moved == 0 else float("inf"))
+    size, distance = float(np.linalg.norm(new)), float(np.linalg.norm(new - old))
+    change = distance / size if size > 0 else (0.0 if distance == 0 else float("inf"))
     return max(after.error, change)
 
 
@@ -370,10 +362,11 @@ def _agreement(before: tuple[np.ndarray, np.ndarray], maps: Maps) -> tuple[float
     return heads, connections
 
 
-def _order_settled(maps: Maps, agree: tuple[float, float], tolerance: float) -> Maps:
+def _order_settled(maps: Maps, agreement: tuple[float, float], tolerance: float) -> Maps:
+    heads, connections = agreement
     note = (
-        f"doubling the steps to {maps.steps} left the order of the heads (rank correlation {agree[0]:.3f}; of single "
-        f"connections {agree[1]:.3f}); the estimated error of single values is {maps.error:.1%}: "
+        f"doubling the steps to {maps.steps} left the order of the heads (rank correlation {heads:.3f}; of single "
+        f"connections {connections:.3f}); the estimated error of single values is {maps.error:.1%}: "
         f"tolerance={tolerance:g} asks for less"
     )
     return replace(maps, notes=(*maps.notes, note))

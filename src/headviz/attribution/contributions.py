@@ -26,14 +26,13 @@ from ..answers.answer import FIRST
 from ..attention import Filled, factor_of
 from ..errors import MaskError, ModelError
 from ..heads import HeadId, HeadMask, head_of
-from ..models.fast.packing import Chunk, Group
 from ..models.fast.stages import PostNormStages, is_fast, stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
 from ..storage.exchange import MaskLike
-from .conductance import encode
-from .patching import without_each
+from .conductance import encode_one
+from .patching import copies_of, without_each
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -85,9 +84,8 @@ def frozen_read_out(stages: PostNormStages, state: Tensor, at_zero: bool = False
             logits = stages.layout.read_out(stages.clf.model, rows)  # [2, C]
         grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
         weights = torch.stack(grads, dim=1).double()
-    rest = logits[0].detach().double()
-    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)), ())[0].double().cpu().numpy()
-    return weights, rest, own
+    empty = logits[0].detach().double()
+    return weights, empty, stages.read_out(state, copies_of(1, 1), ())[0].double().cpu().numpy()
 
 
 EXACT = 1e-4  # of the sum against the model's own logits, as a share of their size
@@ -192,8 +190,7 @@ def parts_of(clf: Classifier, text: str, pair: str | None, mask: MaskLike | None
             "that needs layer norms behind each block, and positions that do not depend on what a query or key says. "
             "Choose a model of BERT's kind."
         )
-    (encoding,) = encode(clf, [text], None if pair is None else [pair])
-    whole = clf.under(mask)
+    encoding, whole = encode_one(clf, text, pair), clf.under(mask)
     return Parts(clf.in_float32(), encoding, whole), encoding, whole
 
 
@@ -208,26 +205,25 @@ class Parts:
         stages = stages_for(clf, torch.float64)
         assert isinstance(stages, PostNormStages)
         self.stages, self.states = stages, list[Tensor]()
-        chunk = Chunk((0,), (Group(0, len(text), 1, len(text), 0),))
+        chunk = copies_of(1, len(text))
         hidden = stages.embed(chunk, [text])
         start = hidden[0]
-        passed = []
+        layers = []
         for layer in range(clf.num_layers):
             self.states.append(hidden)
             context, entry = stages.context(layer, hidden, chunk), stages.entry(layer, hidden, chunk)
-            passed.append(_Layer(stages, clf, mask, layer, entry[0], context[0]))
+            layers.append(_Layer(stages, clf, mask, layer, entry[0], context[0]))
             hidden = stages.finish(layer, entry, context, clf.gates(mask))
-        weights, rest, self.logits = frozen_read_out(stages, hidden[:1])
-        biases = rest
+        weights, biases, self.logits = frozen_read_out(stages, hidden[:1])
         self.heads: list[np.ndarray] = []
         self.feed_forward: list[np.ndarray] = []
         self.weights: list[Tensor] = []
-        for one in reversed(passed):
-            heads, feed_forward, own, weights = one.back(weights)
+        for passed in reversed(layers):
+            heads, feed_forward, layer_biases, weights = passed.back(weights)
             self.heads.insert(0, heads.cpu().numpy())
             self.feed_forward.insert(0, feed_forward.cpu().numpy())
             self.weights.insert(0, weights)
-            biases = biases + own
+            biases = biases + layer_biases
         self.embedding = (start @ weights).cpu().numpy()
         self.biases = biases.cpu().numpy()
         total = sum(np.nansum(h, axis=0) for h in self.heads) + sum(self.feed_forward) + self.embedding + self.biases
@@ -319,39 +315,37 @@ def head_reading(
     >>> result.scores.shape[1]
     3
     """
-    at = head_of(head)
+    chosen = head_of(head)
     parts, encoding, whole = parts_of(clf, text, pair, mask)
-    if at not in whole.kept:
-        raise MaskError(f"Head {at.dotted} is off or was removed; it reads nothing. Choose one that is on.")
-    match, attention, value, out = _pieces(clf, parts, at)
+    if chosen not in whole.kept:
+        raise MaskError(f"Head {chosen.dotted} is off or was removed; it reads nothing. Choose one that is on.")
+    match, attention, value, out = _pieces(clf, parts, chosen)
     carried = value @ out  # [T, D]
     return Reading(
-        at,
+        chosen,
         match.float().cpu().numpy(),
         attention.float().cpu().numpy(),
         (attention * carried.norm(dim=1)).float().cpu().numpy(),
-        (attention[0][:, None] * (carried @ parts.weights[at.layer])).cpu().numpy(),
+        (attention[0][:, None] * (carried @ parts.weights[chosen.layer])).cpu().numpy(),
         tuple(clf.tokens(encoding)),
         clf.labels,
     )
 
 
 @torch.inference_mode()
-def _pieces(
-    clf: Classifier, parts: Parts, head: HeadId
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+def _pieces(clf: Classifier, parts: Parts, head: HeadId) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scores and attention [T, T], values [T, d] and the head's part of W_O [d, D], in float64."""
-    own, size = parts.stages.weights[head.layer], clf.head_size
+    weights, size = parts.stages.weights[head.layer], clf.head_size
     row = clf.present.kept_in(head.layer).index(head.head)
-    width = own.out.shape[1]
+    width = weights.out.shape[1]
     hidden = parts.states[head.layer]
     columns = [slice(n * width + row * size, n * width + (row + 1) * size) for n in range(3)]
-    query, key, value = (hidden @ own.qkv[at].T + own.qkv_bias[at] for at in columns)
+    query, key, value = (hidden @ weights.qkv[of].T + weights.qkv_bias[of] for of in columns)
     match = query @ key.T  # the scale is folded into W_Q
     bias = parts.stages.position_bias(head.layer, len(hidden), hidden)
     if bias is not None:
         match = match + bias[0, row].to(match)
-    return match, match.softmax(dim=-1), value, own.out[:, row * size : (row + 1) * size].T
+    return match, match.softmax(dim=-1), value, weights.out[:, row * size : (row + 1) * size].T
 
 
 # -----------------------------------------------------------------------------------------------
@@ -384,8 +378,7 @@ class Flow:
         self.probs: list[Tensor] = []  # per layer [h, T, T] of heads that are on
         self.written: list[Tensor] = []  # per layer [h, T, D]: W_O · value of each token
         with torch.enable_grad():
-            chunk = Chunk((0,), (Group(0, len(text), 1, len(text), 0),))
-            self.start = stages.embed(chunk, [text]).clone().requires_grad_(True)  # [T, D]
+            self.start = stages.embed(copies_of(1, len(text)), [text]).clone().requires_grad_(True)  # [T, D]
             hidden = self.start
             for layer in range(clf.num_layers):
                 hidden = self._layer(layer, hidden)
@@ -393,16 +386,16 @@ class Flow:
 
     def relevance(self, target: int) -> tuple[np.ndarray, float, float]:
         """AttnLRP: the relevance [T] of each token, what the constants have, and the logit."""
-        weights, rest, logits = frozen_read_out(self.stages, self.last.detach(), at_zero=True)
+        weights, empty, logits = frozen_read_out(self.stages, self.last.detach(), at_zero=True)
         leaves = [leaf for leaf, _ in self._constants]
         score = (self.last[0] * weights[:, target]).sum()
-        own, *gradients = torch.autograd.grad(score, [self.start, *leaves], allow_unused=True, retain_graph=True)
-        constants = float(rest[target]) + sum(
+        slope, *gradients = torch.autograd.grad(score, [self.start, *leaves], allow_unused=True, retain_graph=True)
+        constants = float(empty[target]) + sum(
             float((value * grad).sum())
             for (_, value), grad in zip(self._constants, gradients, strict=True)
             if grad is not None
         )
-        values = (self.start * own).sum(dim=1).detach().cpu().numpy()
+        values = (self.start * slope).sum(dim=1).detach().cpu().numpy()
         logit = float(logits[target])
         if abs(values.sum() + constants - logit) > EXACT * (1 + abs(logit)):
             raise ModelError(
@@ -451,9 +444,9 @@ class Flow:
             scores = scores + self._constant(bias[0])
         probs = torch.softmax(scores, dim=-1)
         tangent = probs * (scores - (probs * scores).sum(dim=-1, keepdim=True))
-        left = torch.zeros_like(probs).requires_grad_(True)  # the constant is in probs already
-        self._constants.append((left, (probs - tangent).detach()))
-        out = _halved(probs + left) @ _halved(value)
+        remainder = torch.zeros_like(probs).requires_grad_(True)  # the constant is in probs already
+        self._constants.append((remainder, (probs - tangent).detach()))
+        out = _halved(probs + remainder) @ _halved(value)
         factor = factor_of(self.gates[layer])
         on = torch.ones(len(out), dtype=torch.bool)
         if factor is not None:
@@ -491,9 +484,9 @@ def _rolled(maps: list[Tensor], length: int) -> np.ndarray:
     """The first token's row of the product of all layers, each half itself and half its map with rows of sum 1."""
     row = torch.zeros(length, dtype=torch.float64, device=maps[0].device)
     row[0] = 1.0
-    for one in reversed(maps):
-        total = one.sum(dim=1, keepdim=True)
+    for weights in reversed(maps):
+        total = weights.sum(dim=1, keepdim=True)
         if bool((total > 0).all()):  # a layer without heads passes on what it reads
-            row = row / 2 + row @ (one / total) / 2
+            row = row / 2 + row @ (weights / total) / 2
     rolled: np.ndarray = row.cpu().numpy()
     return rolled

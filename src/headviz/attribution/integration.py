@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -50,12 +49,12 @@ class Points:
         return [m[-1].clone() for m in self.maps]
 
     def woven(self, layer: int, first: int, maps: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
-        """Points of a layer in order: from the ``first`` known one on, each known one and the new one behind it."""
+        """Points of a layer in order: from the ``first`` visited one on, each visited one and the new one behind it."""
         woven = []
-        for known, new in ((self.maps[layer], maps), (self.grads[layer], grads)):
+        for visited, new in ((self.maps[layer], maps), (self.grads[layer], grads)):
             end = first + len(new)
-            pairs = torch.stack([known[first:end], new], dim=1).flatten(0, 1)
-            woven.append(torch.cat([pairs, known[end:]]) if end == len(known) - 1 else pairs)
+            pairs = torch.stack([visited[first:end], new], dim=1).flatten(0, 1)
+            woven.append(torch.cat([pairs, visited[end:]]) if end == len(visited) - 1 else pairs)
         return woven[0], woven[1]
 
 
@@ -104,13 +103,13 @@ class PathSum:
         nodes = range(first, first + len(maps))
         copies: dict[int, tuple[Tensor, Tensor]] = {}
         for i, part in enumerate(self.rule.parts):
-            picked = [k - first for k in nodes if k % part.stride == 0 or k == self.last]
+            picked = [k for k in nodes if k % part.stride == 0 or k == self.last]
             if not picked:
                 continue
             a, g = (_picked(t, first, part.stride, self.last) for t in (maps, grads))
-            before = self._previous[i]
-            if before is not None:
-                a, g = torch.cat([before[0][None], a]), torch.cat([before[1][None], g])
+            previous = self._previous[i]
+            if previous is not None:
+                a, g = torch.cat([previous[0][None], a]), torch.cat([previous[1][None], g])
             # a copy: a view would keep the whole chunk alive until the next one is done
             if nodes[-1] != self.last:
                 if picked[-1] not in copies:
@@ -136,9 +135,9 @@ class PathSum:
 
 def _picked(table: Tensor, first: int, stride: int, last: int) -> Tensor:
     """Of nodes from ``first`` on, every ``stride``-th of the path and the last one, by slices: they copy no numbers."""
-    own = table[-first % stride :: stride]
-    ends = first + len(table) - 1 == last and last % stride
-    return torch.cat([own, table[-1:]]) if ends else own
+    picked = table[-first % stride :: stride]
+    last_missing = first + len(table) - 1 == last and last % stride
+    return torch.cat([picked, table[-1:]]) if last_missing else picked
 
 
 BUDGET = 2**30  # bytes
@@ -169,7 +168,7 @@ def sweep(
     call. Examples that share a pass are recomputed.
     """
     result = swept(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
-    return [maps for wait in in_turn((one.maps() for one in result), clf.device) for maps in wait()]
+    return [maps for wait in in_turn((group.maps() for group in result), clf.device) for maps in wait()]
 
 
 def swept(
@@ -186,16 +185,16 @@ def swept(
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
     done, nodes = 0, len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
-        step_progress = after(progress, done * nodes, len(encodings) * nodes)
-        one = visited if len(encodings[part]) == 1 else None
+        group_progress = after(progress, done * nodes, len(encodings) * nodes)
+        group_visited = visited if len(encodings[part]) == 1 else None
         try:
             with products(clf.device, options.precision):
-                wide = _recorded_width(clf, encodings[part], nodes, options)
-                begun = Walk(clf, encodings[part], targets[part], mask, wide)
-                result = sweep_walk(begun, options, budget, step_progress, cancel, one, wide > 0)
+                width = _recorded_width(clf, encodings[part], nodes, options)
+                walk = Walk(clf, encodings[part], targets[part], mask, width)
+                result = sweep_walk(walk, options, budget, group_progress, cancel, group_visited, width > 0)
         except torch.OutOfMemoryError:
-            rest = (options, mask, less_than(budget), cancel, step_progress, visited)
-            yield from swept(clf, encodings[part], targets[part], *rest)
+            settings = (options, mask, less_than(budget), cancel, group_progress, visited)
+            yield from swept(clf, encodings[part], targets[part], *settings)
         else:
             yield result
         done += len(encodings[part])
@@ -229,9 +228,9 @@ def _recorded_width(clf: Classifier, encodings: Sequence[Encoding], nodes: int, 
     """
     longest = max(len(e) for e in encodings)
     width = min(-(-longest // EVERY) * EVERY, max(longest, clf.max_length))
-    small = RULES[options.rule].ends_at_input and len(encodings) == 1 and nodes * width <= REPEATED
+    one_small_pass = RULES[options.rule].ends_at_input and len(encodings) == 1 and nodes * width <= REPEATED
     plain = type(clf) is Classifier and clf.fill is None
-    return width if runs_by_itself(clf.device) and small and plain else 0
+    return width if runs_by_itself(clf.device) and one_small_pass and plain else 0
 
 
 def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None:
@@ -239,12 +238,12 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
     clf = walk.clf
     on = clf.under(walk.mask)
     heads = [h in on.kept_in(row) for row in range(clf.num_layers) for h in clf.present.kept_in(row)]
-    more = {"gates": torch.tensor(heads).to(grid), "alphas": grid}
-    inputs = walk.inputs | {name: put(t, clf.device) for name, t in more.items()}
+    gates = put(torch.tensor(heads).to(grid), clf.device)
+    inputs = walk.inputs | {"gates": gates, "alphas": put(grid, clf.device)}
 
-    def run(own: dict[str, Tensor]) -> list[Tensor]:
-        walk.enter(own)
-        result = _along(walk, options, grid, own["alphas"], len(grid), None, None, None)
+    def run(inputs: dict[str, Tensor]) -> list[Tensor]:
+        walk.enter(inputs)
+        result = _along(walk, options, grid, inputs["alphas"], len(grid), None, None, None)
         return [*result.attention, *result.attribution, *result.errors, result.logits, result.chosen]
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
@@ -268,24 +267,30 @@ def _along(
     """All nodes of the path, ``grid`` in this process's memory and ``alphas`` on the device, some at a time."""
     rule, clf = check(options.rule, options.steps), walk.clf
     text = id(walk.encodings[0])  # what is visited belongs to one call, which holds its encodings
-    known = visited.take(text, grid) if visited is not None else None
-    new, pace = (alphas, 1) if known is None else (alphas[1::2], 2)  # a new node stands for ``pace`` in the sums
+    points = visited.take(text, grid) if visited is not None else None
+    new, pace = (alphas, 1) if points is None else (alphas[1::2], 2)  # a new node stands for ``pace`` in the sums
     one_pass = rule.ends_at_input and per_chunk >= len(alphas)
     sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
     kept: list[tuple[Tensor, Tensor]] = []  # by chunk and layer
     size = points_bytes(clf, walk.length, options.steps)
     keeps = visited is not None and visited.wants(options.steps, size)
-    if known is not None:
-        logits, attention = walk.choose(known.logits), known.attention
+    if points is not None:
+        logits, attention = walk.choose(points.logits), points.attention
     elif not one_pass:  # the class to explain must be known before the first gradient
         logits, attention = walk.at_input(keep=not rule.ends_at_input)
     chunks = [(first, new[first : first + per_chunk]) for first in range(0, len(new), per_chunk)]
-    for first, nodes in tracked(chunks, progress, cancel, size=partial(_covered, walk.size, pace, len(new))):
+
+    def nodes_of(chunk: tuple[int, Tensor]) -> int:
+        """How many nodes of the path a chunk settles; the last one brings the input itself, if that is visited."""
+        first, nodes = chunk
+        return walk.size * (pace * len(nodes) + (pace - 1) * (first + len(nodes) == len(new)))
+
+    for first, nodes in tracked(chunks, progress, cancel, size=nodes_of):
         count = len(nodes)
         call = walk.call(keep_probs=True)
         with torch.enable_grad():
             scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
-            if known is None and one_pass:
+            if points is None and one_pass:
                 logits = walk.choose(scores[-walk.size :].detach())
             grads = gradients(walk.pick(scores).sum(), call.probs)
         probs = [p.detach() for p in call.probs]
@@ -293,28 +298,22 @@ def _along(
         for layer, total in enumerate(sums):
             shape = (count, walk.size, *probs[layer].shape[1:])
             maps, slopes = probs[layer].view(shape), grads[layer].view(shape)
-            if known is not None:
-                maps, slopes = known.woven(layer, first, maps, slopes)
+            if points is not None:
+                maps, slopes = points.woven(layer, first, maps, slopes)
             total.add(pace * first, maps, slopes)
             if keeps:
                 kept.append((maps, slopes))
-        if known is None and rule.ends_at_input and first + count == len(alphas):
+        if points is None and rule.ends_at_input and first + count == len(alphas):
             attention = [p[-walk.size :].clone() for p in probs]
         del probs, grads
-    del known
+    del points
     if visited is not None and keeps:
         visited.keep(text, _points(grid, logits, kept, clf.num_layers))
     del kept
     results = [total.result() for total in sums]
     del sums  # and the nodes that they hold
     errors = [error for _, error in results if error is not None]
-    return walk.swept(logits, attention, [value for value, _ in results], errors or None)
-
-
-def _covered(size: int, pace: int, new: int, chunk: tuple[int, Tensor]) -> int:
-    """How many nodes of the path a chunk settles; the last one brings the input itself, if that is known."""
-    first, nodes = chunk
-    return size * (pace * len(nodes) + (pace - 1) * (first + len(nodes) == new))
+    return walk.swept(logits, attention, [value for value, _ in results], errors)
 
 
 def _points(alphas: Tensor, logits: Tensor, kept: list[tuple[Tensor, Tensor]], layers: int) -> Points:
@@ -324,8 +323,8 @@ def _points(alphas: Tensor, logits: Tensor, kept: list[tuple[Tensor, Tensor]], l
 
 def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
     """Derivatives by tensors of the graph; zeros for those it does not depend on, such as a layer without heads."""
-    live = [t for t in by if t.requires_grad and t.numel()]
-    gradients = iter(torch.autograd.grad(of, live, materialize_grads=True) if live else ())
+    inputs = [t for t in by if t.requires_grad and t.numel()]
+    gradients = iter(torch.autograd.grad(of, inputs, materialize_grads=True) if inputs else ())
     return [next(gradients) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
 
 

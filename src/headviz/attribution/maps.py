@@ -89,13 +89,13 @@ class Maps(Result):
     @property
     def error(self) -> float:
         """Estimated error of the integration: relative L2 norm over all heads. NaN = no estimate."""
-        known = self.head_error[~np.isnan(self.head_error)]
-        if known.size == 0:
+        errors = self.head_error[~np.isnan(self.head_error)]
+        if errors.size == 0:
             return float("nan")
         # layer by layer: of a long text, a copy of all maps in float64 is large
         size = float(np.sqrt(sum(np.nansum(np.square(layer, dtype=np.float64)) for layer in self.attribution)))
-        wrong = float(np.linalg.norm(known))
-        return wrong / size if size > 0 else (0.0 if wrong == 0 else float("inf"))
+        error = float(np.linalg.norm(errors))
+        return error / size if size > 0 else (0.0 if error == 0 else float("inf"))
 
 
 PARTS = ("all", "A→A", "A→B", "B→A", "B→B")
@@ -115,10 +115,10 @@ def positions(
     """The query and key positions of a part. ``A`` is the first text, ``B`` the second."""
     if not is_one_of(part, PARTS):
         raise OptionError(unknown_choice("part", part, PARTS))
-    usable = [i for i in range(len(types)) if show_special or not special[i]]
+    tokens = [i for i in range(len(types)) if show_special or not special[i]]
     if part == "all":
-        return usable, usable
-    sides = {"A": [i for i in usable if types[i] == 0], "B": [i for i in usable if types[i] == 1]}
+        return tokens, tokens
+    sides = {"A": [i for i in tokens if types[i] == 0], "B": [i for i in tokens if types[i] == 1]}
     return sides[part[0]], sides[part[-1]]
 
 

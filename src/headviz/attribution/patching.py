@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import scipy
@@ -25,8 +26,8 @@ from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..statistics.significance import LEVEL, benjamini_hochberg
 from ..storage.exchange import MaskLike
-from .alignment import ALL, Alignment, align, checked, places
-from .conductance import encode, resolve_target
+from .alignment import ALL, Alignment, aligned_by, places
+from .conductance import encode_one, resolve_target
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -53,9 +54,8 @@ class Swap:
 
 
 class Run(Protocol):
-    def answer(self) -> np.ndarray: ...
-
-    def donor_answer(self) -> np.ndarray: ...
+    answer: np.ndarray  # the logits of the text
+    donor_answer: np.ndarray
 
     def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray: ...
 
@@ -77,13 +77,13 @@ class Staged:
     def __init__(self, clf: Classifier, stages: Stages, text: Encoding, donor: Encoding, mask: HeadMask) -> None:
         self.clf, self.stages, self.gates = clf, stages, clf.gates(mask)
         self.length = len(text)
-        self.states, self.contexts, self._answer = self._pass(text)
+        self.states, self.contexts, self.answer = self._pass(text)
         self.text = text
-        _, self.donor_contexts, self._donor_answer = self._pass(donor)
+        _, self.donor_contexts, self.donor_answer = self._pass(donor)
 
     def _pass(self, text: Encoding) -> tuple[list[Tensor], list[Tensor], np.ndarray]:
         """What each layer reads, its heads' outputs, and the logits."""
-        chunk, states, contexts = _copies(1, len(text)), [], []
+        chunk, states, contexts = copies_of(1, len(text)), [], []
         hidden = self.stages.embed(chunk, [text])
         for layer in range(self.clf.num_layers):
             states.append(hidden)
@@ -92,36 +92,31 @@ class Staged:
             hidden = self.stages.finish(layer, entry, contexts[-1], self.gates)
         return states, contexts, numbers_of(self.stages.read_out(hidden, chunk, [text]))[0]
 
-    def answer(self) -> np.ndarray:
-        return self._answer
-
-    def donor_answer(self) -> np.ndarray:
-        return self._donor_answer
-
     def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray:
         """The logits [heads, C] with one head of the layer patched. A head that is the same in both changes nothing."""
-        own, size = self.contexts[layer], self.clf.head_size
+        context, size = self.contexts[layer], self.clf.head_size
         rows = [self.clf.present.kept_in(layer).index(head) for head in heads]
-        patched = self._swapped(layer, own, swap)
-        differs = [bool((patched != own)[:, row * size : (row + 1) * size].any()) for row in rows]
-        out = np.repeat(self._answer[None], len(heads), axis=0)
-        live = [row for row, other in zip(rows, differs, strict=True) if other]
-        if not live:
-            return out
-        chunk = _copies(len(live), self.length)
-        context = own.repeat(len(live), 1).view(len(live), *own.shape)
-        for copy, row in enumerate(live):
+        patched = self._swapped(layer, context, swap)
+        differs = [bool((patched != context)[:, row * size : (row + 1) * size].any()) for row in rows]
+        logits = np.repeat(self.answer[None], len(heads), axis=0)
+        differing = list(compress(rows, differs))
+        if not differing:
+            return logits
+        count = len(differing)
+        chunk = copies_of(count, self.length)
+        copies = context.repeat(count, 1).view(count, *context.shape)
+        for copy, row in zip(copies, differing, strict=True):
             columns = slice(row * size, (row + 1) * size)
-            context[copy, :, columns] = patched[:, columns]
-        hidden = self.states[layer].repeat(len(live), 1)
-        hidden = self.stages.finish(layer, self.stages.entry(layer, hidden, chunk), context.flatten(0, 1), self.gates)
+            copy[:, columns] = patched[:, columns]
+        hidden = self.states[layer].repeat(count, 1)
+        hidden = self.stages.finish(layer, self.stages.entry(layer, hidden, chunk), copies.flatten(0, 1), self.gates)
         for later in range(layer + 1, self.clf.num_layers):
             hidden = self.stages.layer(later, hidden, chunk, self.gates)
-        out[np.array(differs)] = numbers_of(self.stages.read_out(hidden, chunk, [self.text]))
-        return out
+        logits[np.array(differs)] = numbers_of(self.stages.read_out(hidden, chunk, [self.text]))
+        return logits
 
     def each_set(self, sets: Sequence[Sequence[HeadId]], swap: Swap) -> np.ndarray:
-        chunk, size = _copies(len(sets), self.length), self.clf.head_size
+        chunk, size = copies_of(len(sets), self.length), self.clf.head_size
         hidden = self.states[0].repeat(len(sets), 1)
         for layer in range(self.clf.num_layers):
             context = self.stages.context(layer, hidden, chunk).clone()
@@ -142,9 +137,9 @@ class Staged:
         donor = self.donor_contexts[layer]
         if context.shape[0] < self.length:  # first tokens alone, which belong together
             return donor.clone() if 0 in swap.here else context
-        out = context.clone()
-        out[list(swap.here)] = donor[list(swap.there)]
-        return out
+        swapped = context.clone()
+        swapped[list(swap.here)] = donor[list(swap.there)]
+        return swapped
 
 
 class Whole:
@@ -152,51 +147,45 @@ class Whole:
 
     def __init__(self, clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask) -> None:
         self.clf, self.text, self.mask = clf, text, mask
-        self._answer, self.outputs = self._pass(text)
-        self._donor_answer, self.donor_outputs = self._pass(donor)
+        self.answer, self.outputs = self._pass(text)
+        self.donor_answer, self.donor_outputs = self._pass(donor)
 
     @torch.inference_mode()
     def _pass(self, text: Encoding) -> tuple[np.ndarray, list[Tensor]]:
         call = self.clf.call(self.mask, keep_outputs=True)
         return numbers_of(self.clf.forward(self.clf.collate([text]), call))[0], call.outputs
 
-    def answer(self) -> np.ndarray:
-        return self._answer
-
-    def donor_answer(self) -> np.ndarray:
-        return self._donor_answer
-
     @torch.inference_mode()
     def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray:
         rows = [self.clf.present.kept_in(layer).index(head) for head in heads]
         here, there = list(swap.here), list(swap.there)
-        own, donor = self.outputs[layer][0], self.donor_outputs[layer][0]  # [h, T, d]
-        out = np.repeat(self._answer[None], len(heads), axis=0)
-        live = [n for n, row in enumerate(rows) if not torch.equal(own[row, here], donor[row, there])]
-        if not live:
-            return out
+        text, donor = self.outputs[layer][0], self.donor_outputs[layer][0]  # [h, T, d]
+        logits = np.repeat(self.answer[None], len(heads), axis=0)
+        differing = [n for n, row in enumerate(rows) if not torch.equal(text[row, here], donor[row, there])]
+        if not differing:
+            return logits
 
-        def edit(at: int, outputs: Tensor) -> Tensor:
-            if at != layer:
+        def edit(edited: int, outputs: Tensor) -> Tensor:
+            if edited != layer:
                 return outputs
             outputs = outputs.clone()
-            for copy, n in enumerate(live):
+            for copy, n in enumerate(differing):
                 outputs[copy, rows[n], here] = donor[rows[n], there]
             return outputs
 
         call = self.clf.call(self.mask, edit_outputs=edit)
-        out[live] = numbers_of(self.clf.forward(self.clf.collate([self.text] * len(live)), call))
-        return out
+        logits[differing] = numbers_of(self.clf.forward(self.clf.collate([self.text] * len(differing)), call))
+        return logits
 
     @torch.inference_mode()
     def each_set(self, sets: Sequence[Sequence[HeadId]], swap: Swap) -> np.ndarray:
         here, there = list(swap.here), list(swap.there)
 
-        def edit(at: int, outputs: Tensor) -> Tensor:
-            outputs, present = outputs.clone(), self.clf.present.kept_in(at)
+        def edit(layer: int, outputs: Tensor) -> Tensor:
+            outputs, present = outputs.clone(), self.clf.present.kept_in(layer)
             for copy, heads in enumerate(sets):
-                for row in (present.index(head.head) for head in heads if head.layer == at):
-                    outputs[copy, row, here] = self.donor_outputs[at][0][row, there]
+                for row in (present.index(head.head) for head in heads if head.layer == layer):
+                    outputs[copy, row, here] = self.donor_outputs[layer][0][row, there]
             return outputs
 
         call = self.clf.call(self.mask, edit_outputs=edit)
@@ -212,20 +201,20 @@ def without_each(
     """
     run = Staged(clf, stages_for(clf), text, text, mask)
     everywhere = tuple(range(len(text)))
-    out = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
+    logits = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
     for layer in tracked(range(clf.num_layers), progress, cancel):
         contexts = torch.zeros_like(run.contexts[layer])
         if clf.fill is not None:
             contexts += clf.fill.values[layer][list(clf.present.kept_in(layer))].reshape(1, -1).to(contexts)
         run.donor_contexts[layer] = contexts
         if heads := mask.kept_in(layer):
-            out[layer, list(heads)] = run.each_head(layer, heads, Swap(everywhere, everywhere))
-    return out
+            logits[layer, list(heads)] = run.each_head(layer, heads, Swap(everywhere, everywhere))
+    return logits
 
 
-def _copies(count: int, length: int) -> Chunk:
+def copies_of(count: int, length: int) -> Chunk:
     """The same text several times, side by side."""
-    return Chunk(tuple([0] * count), (Group(0, count * length, count, length, 0),))
+    return Chunk((0,) * count, (Group(0, count * length, count, length, 0),))
 
 
 def numbers_of(logits: Tensor) -> np.ndarray:
@@ -237,7 +226,8 @@ def numbers_of(logits: Tensor) -> np.ndarray:
 
 
 Text = str | tuple[str, str]
-LOT = 4096  # tokens of one batch of sets
+T = TypeVar("T")
+LOT = 4096  # tokens of one batch
 SMALLEST_SPAN = 1e-3  # of the measured logits: a share of less is one of rounding
 
 
@@ -297,22 +287,23 @@ def patch(
     >>> result.effect.shape
     (12, 12)
     """
-    (one,), (other,) = encoded(clf, text), encoded(clf, donor)
-    alignment_ = align(one, other) if alignment is None else checked(alignment, one, other)
-    chosen = places(positions, one, other, alignment_)
-    wanted = None if target is None else resolve_target(clf, target, None)
+    encoding, donor_encoding = encoded(clf, text), encoded(clf, donor)
+    aligned = aligned_by(alignment, encoding, donor_encoding)
+    chosen = places(positions, encoding, donor_encoding, aligned)
+    output = None if target is None else resolve_target(clf, target)
     present = clf.under(mask)
     joined = [_checked_set(heads, present) for heads in sets]
-    swap = Swap.of(chosen, alignment_)
-    run = run_of(clf, one, other, present, swap)
-    start, end = run.answer(), run.donor_answer()
-    measured = clf.answer.lead(start, end, wanted, clf.labels)
+    swap = Swap.of(chosen, aligned)
+    run = run_of(clf, encoding, donor_encoding, present, swap)
+    start, end = run.answer, run.donor_answer
+    measured = clf.answer.lead(start, end, output, clf.labels)
     grid = np.full((clf.num_layers, clf.num_heads, *start.shape), np.nan, dtype=np.float32)
     for layer in tracked(range(clf.num_layers), progress, cancel):
         heads = present.kept_in(layer)
         if heads:
             grid[layer, list(heads)] = run.each_head(layer, heads, swap)
-    whole, *logits = (row for lot in _lots([present.kept, *joined], len(one)) for row in run.each_set(lot, swap))
+    lots = lots_of([present.kept, *joined], len(encoding))
+    whole, *logits = (row for lot in lots for row in run.each_set(lot, swap))
     span = measured.of(end) - measured.of(start)
 
     def share(logits: np.ndarray) -> np.ndarray:
@@ -330,9 +321,9 @@ def patch(
         measured.text,
         measured.donor,
         measured.words,
-        tuple(clf.tokens(one)),
-        tuple(clf.tokens(other)),
-        alignment_,
+        tuple(clf.tokens(encoding)),
+        tuple(clf.tokens(donor_encoding)),
+        aligned,
         chosen,
         float(span),
         measured.least,
@@ -346,16 +337,17 @@ def _checked_set(heads: Sequence[HeadId | tuple[int, int]], present: HeadMask) -
         raise OptionError(f"Each of sets is a list of heads, such as [(3, 5), (7, 0)], not {shown(heads)}.")
     chosen = tuple(head_of(head) for head in heads)
     present.without(chosen)  # refuses what is not on the grid
-    gone = [head.dotted for head in chosen if head not in present.kept]
-    if gone:
-        raise OptionError(f"Head {gone[0]} is off, so it cannot be patched.")
+    off = [head.dotted for head in chosen if head not in present.kept]
+    if off:
+        raise OptionError(f"Head {off[0]} is off, so it cannot be patched.")
     return chosen
 
 
-def _lots(sets: list[tuple[HeadId, ...]], length: int) -> Iterator[list[tuple[HeadId, ...]]]:
+def lots_of(items: Sequence[T], length: int) -> Iterator[Sequence[T]]:
+    """As many at once as copies of a text of so many tokens fit into a batch."""
     size = max(1, LOT // length)
-    for begin in range(0, len(sets), size):
-        yield sets[begin : begin + size]
+    for begin in range(0, len(items), size):
+        yield items[begin : begin + size]
 
 
 def check_pairs(pairs: object) -> None:
@@ -364,14 +356,14 @@ def check_pairs(pairs: object) -> None:
         raise OptionError("pairs are a list of (text, donor), such as [('a dog sleeps', 'no dog sleeps')].")
 
 
-def encoded(clf: Classifier, text: Text) -> list[Encoding]:
+def encoded(clf: Classifier, text: Text) -> Encoding:
     require_model(clf)
     clf.check_classes(ModelError(f"'{clf.name}' does not classify texts, so no answer can be patched."))
     if isinstance(text, str):
-        return encode(clf, [text], None)
+        return encode_one(clf, text, None)
     if not isinstance(text, (tuple, list)) or len(text) != 2:
         raise OptionError("A text is a string, or two strings for a model that compares two texts.")
-    return encode(clf, [text[0]], [text[1]])
+    return encode_one(clf, *text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,10 +409,10 @@ def pairs_of(table: Table) -> list[tuple[Text, Text]]:
             raise TaskError(
                 f"{table.name} has no column '{name}'. It needs text and donor, and pairs if any, or just two columns."
             )
-    own = columns.get("text_pair", [None] * len(table))
-    other = columns.get("donor_pair", own)
-    rows = zip(columns["text"], own, columns["donor"], other, strict=True)
-    return [(_joined(a, b), _joined(c, d or b)) for a, b, c, d in rows]
+    pairs = columns.get("text_pair", [None] * len(table))
+    donor_pairs = columns.get("donor_pair", pairs)
+    rows = zip(columns["text"], pairs, columns["donor"], donor_pairs, strict=True)
+    return [(_joined(text, pair), _joined(donor, donor_pair or pair)) for text, pair, donor, donor_pair in rows]
 
 
 def _joined(first: Any, second: Any) -> Text:

@@ -9,7 +9,7 @@ Shapes: S senders, T tokens, d head size, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,8 +26,8 @@ from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from ..statistics.significance import LEVEL
 from ..storage.exchange import MaskLike
-from .alignment import ALL, align, checked, places
-from .patching import SMALLEST_SPAN, Swap, Text, check_pairs, encoded, numbers_of
+from .alignment import ALL, aligned_by, places
+from .patching import SMALLEST_SPAN, Swap, Text, check_pairs, encoded, lots_of, numbers_of
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Into = Literal["answer", "queries", "keys", "values"]
 ANSWER: Into = "answer"
 INPUTS: tuple[Into, ...] = ("queries", "keys", "values")
-LOT = 4096  # tokens of one batch
 RECEIVERS, DEPTH = 4, 2  # heads that are asked what reaches them, and how many times
 
 
@@ -100,45 +99,45 @@ def paths(
     require_model(clf)
     if alignment is not None and len(pairs) != 1:
         raise OptionError(f"An alignment belongs to one pair of texts, and there are {len(pairs)}. Leave it out.")
-    total = 1 + depth
+    waves = 1 + depth
     used, same, small = [], 0, 0
     for text, donor in pairs:
         stop_if(cancel)
-        one = _Pair(clf, text, donor, positions, mask, alignment)
-        if len(pairs) == 1 and abs(one.span) >= SMALLEST_SPAN:  # a single pair is shown as it is
-            used.append(one)
-        elif one.same_answer:
+        pair = _Pair(clf, text, donor, positions, mask, alignment)
+        if len(pairs) == 1 and abs(pair.span) >= SMALLEST_SPAN:  # a single pair is shown as it is
+            used.append(pair)
+        elif pair.same_answer:
             same += 1
-        elif abs(one.span) < one.measured.least:
+        elif abs(pair.span) < pair.measured.least:
             small += 1
         else:
-            used.append(one)
+            used.append(pair)
     if not used:
         raise OptionError(
             f"Of {len(pairs)} pairs {same} have one answer for both texts and {small} hardly move it, so there is no "
             "way to follow. Give pairs of which the model answers differently."
         )
     targets: list[HeadId | None] = [None]
-    found_edges: list[Edge] = []
+    all_edges: list[Edge] = []
     needed: list[Edge] = []  # what made a head a receiver
-    for wave in range(total):
-        step_progress = after(progress, wave * len(used), total * len(used))
-        grids = [pair.into_each(targets, cancel) for pair in tracked(used, step_progress, cancel)]
-        new = [edge for key in grids[0] for edge in _edges(*key, np.array([of[key] for of in grids]))]
-        found_edges += new
+    for wave in range(waves):
+        wave_progress = after(progress, wave * len(used), waves * len(used))
+        grids = [pair.into_each(targets, cancel) for pair in tracked(used, wave_progress, cancel)]
+        new_edges = [edge for key in grids[0] for edge in _edges(*key, np.array([grid[key] for grid in grids]))]
+        all_edges += new_edges
         targets = []
-        for edge in _strongest(new):
-            known = {e.sender for e in needed}
-            if len(targets) < receivers and edge.sender not in known and used[0].before(edge.sender):
+        for edge in _strongest(new_edges):
+            chosen = {e.sender for e in needed}
+            if len(targets) < receivers and edge.sender not in chosen and used[0].before(edge.sender):
                 targets.append(edge.sender)
                 needed.append(edge)
         if not targets:
             break
     if progress is not None:
-        progress(total * len(used), total * len(used))
-    others = [edge for edge in _strongest(found_edges) if edge not in needed]
-    asked = {e.receiver for e in found_edges}
-    needed = [edge for edge in needed if edge.sender in asked]
+        progress(waves * len(used), waves * len(used))
+    others = [edge for edge in _strongest(all_edges) if edge not in needed]
+    measured_receivers = {e.receiver for e in all_edges}
+    needed = [edge for edge in needed if edge.sender in measured_receivers]
     kept = _strongest(needed + others[: max(0, edges - len(needed))])[:edges]
     return Paths(tuple(kept), len(used), same, small, positions, sum(pair.texts for pair in used))
 
@@ -161,13 +160,13 @@ class _Pair:
         mask: MaskLike | None,
         alignment: Mapping[int, int] | None = None,
     ) -> None:
-        (self.text,), (other,) = encoded(clf, text), encoded(clf, donor)
-        aligned = align(self.text, other) if alignment is None else checked(alignment, self.text, other)
-        self.swap = Swap.of(places(positions, self.text, other, aligned), aligned)
+        self.text, donor_encoding = encoded(clf, text), encoded(clf, donor)
+        aligned = aligned_by(alignment, self.text, donor_encoding)
+        self.swap = Swap.of(places(positions, self.text, donor_encoding, aligned), aligned)
         self.clf, self.mask, self.texts = clf, clf.under(mask), 0
         call, start = self._run(1, keep_outputs=True)
         self.own = [outputs[0] for outputs in call.outputs]  # per row [h, T, d]
-        call, end = self._run(1, other, keep_outputs=True)
+        call, end = self._run(1, donor_encoding, keep_outputs=True)
         self.donors = [outputs[0] for outputs in call.outputs]
         self.measured = clf.answer.lead(start[0], end[0], None, clf.labels)
         self.same_answer = self.measured.text == self.measured.donor
@@ -188,7 +187,7 @@ class _Pair:
         self, receivers: Sequence[HeadId | None], cancel: Cancel | None
     ) -> dict[tuple[HeadId | None, Into], np.ndarray]:
         """[L, H] for each receiver and each of its inputs: the share of the way by senders through it alone."""
-        heads = [r for r in receivers if r is not None]
+        heads = [receiver for receiver in receivers if receiver is not None]
         grids = {
             (r, into): np.full((self.clf.num_layers, self.clf.num_heads), np.nan)
             for r in receivers
@@ -196,7 +195,7 @@ class _Pair:
         }
         last = max((self.step[h.layer] for h in heads), default=-1)
         senders = [s for s in self.senders if None in receivers or self.step[s.layer] < last]
-        for lot in self._lots(senders):
+        for lot in lots_of(senders, len(self.text)):
             stop_if(cancel)
             logits, reached = self._send(lot, heads)
             if None in receivers:
@@ -209,11 +208,6 @@ class _Pair:
                         moved = self._receive(receiver, into, values[behind])
                         self._fill(grids[receiver, into], [lot[n] for n in behind], moved)
         return grids
-
-    def _lots(self, senders: list[HeadId]) -> Iterator[list[HeadId]]:
-        size = max(1, LOT // len(self.text))
-        for begin in range(0, len(senders), size):
-            yield senders[begin : begin + size]
 
     def _fill(self, grid: np.ndarray, senders: Sequence[HeadId], logits: np.ndarray) -> None:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -231,17 +225,17 @@ class _Pair:
         here, there = list(self.swap.here), list(self.swap.there)
         reached: dict[HeadId, tuple[Tensor, Tensor, Tensor]] = {}
 
-        def freeze(at: int, outputs: Tensor) -> Tensor:
-            out = self.own[at].expand_as(outputs).clone()
+        def freeze(layer: int, outputs: Tensor) -> Tensor:
+            frozen = self.own[layer].expand_as(outputs).clone()
             for copy, sender in enumerate(senders):
-                if sender.layer == at:
+                if sender.layer == layer:
                     row = self._row(sender)
-                    out[copy, row, here] = self.donors[at][row, there]
-            return out
+                    frozen[copy, row, here] = self.donors[layer][row, there]
+            return frozen
 
-        def look(at: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def look(layer: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             for receiver in receivers:
-                if receiver.layer == at:
+                if receiver.layer == layer:
                     row = self._row(receiver)
                     reached[receiver] = (query[:, row].clone(), key[:, row].clone(), value[:, row].clone())
             return query, key, value
@@ -251,21 +245,21 @@ class _Pair:
 
     def _receive(self, receiver: HeadId, into: Into, values: Tensor) -> np.ndarray:
         """The logits [S, C] where one input of the receiver has these values [S, T, d]."""
-        which, row = INPUTS.index(into), self._row(receiver)
+        index, row = INPUTS.index(into), self._row(receiver)
 
-        def put(at: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def put(layer: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             inputs = [query, key, value]
-            if at == receiver.layer:
-                inputs[which] = inputs[which].clone()
-                inputs[which][:, row] = values
+            if layer == receiver.layer:
+                inputs[index] = inputs[index].clone()
+                inputs[index][:, row] = values
             return inputs[0], inputs[1], inputs[2]
 
         return self._run(len(values), edit_inputs=put)[1]
 
     @torch.inference_mode()
-    def _run(self, copies: int, text: Encoding | None = None, **how: Any) -> tuple[HeadCall, np.ndarray]:
+    def _run(self, copies: int, text: Encoding | None = None, **options: Any) -> tuple[HeadCall, np.ndarray]:
         """One pass of so many copies of a text, and the logits [copies, C]."""
-        call = self.clf.call(self.mask, **how)
+        call = self.clf.call(self.mask, **options)
         self.texts += copies
         return call, numbers_of(self.clf.forward(self.clf.collate([text or self.text] * copies), call))
 

@@ -98,10 +98,10 @@ RULES: dict[str, Rule] = {
 
 def order_kept(error: float) -> str:
     """What a map's error means for the order of its connections."""
-    known = next((rank for limit, rank in KEPT if error <= limit), None)
-    if known is None:
+    rank = next((rank for limit, rank in KEPT if error <= limit), None)
+    if rank is None:
         return "too large to trust the order of the connections"
-    return f"with such an error the demo's order of connections agrees with the exact one at rank correlation {known:g}"
+    return f"with such an error the demo's order of connections agrees with the exact one at rank correlation {rank:g}"
 
 
 def check(rule: str, steps: int) -> Rule:

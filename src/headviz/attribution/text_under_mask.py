@@ -18,7 +18,7 @@ from ..errors import MaskError
 from ..heads import HeadId, HeadMask, in_order
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
-from .conductance import encode
+from .conductance import encode_one
 
 if TYPE_CHECKING:
     from ..answers.answer import Answer
@@ -42,17 +42,17 @@ def toggled_each(
 
     NaN for heads that the model does not have. All masks of a batch run at once, each in a row of its own.
     """
-    encodings, whole = encode(clf, [text], None if pair is None else [pair]), clf.under(mask)
+    encoding, whole = encode_one(clf, text, pair), clf.under(mask)
     heads = clf.present.kept
     answers = np.full((clf.num_layers, clf.num_heads, len(clf.labels)), np.nan, np.float32)
     for start in range(0, len(heads), AT_ONCE):
         stop_if(cancel)
-        some = heads[start : start + AT_ONCE]
-        batch = clf.collate(encodings * len(some))
-        logits = clf.forward(batch, _call_of_rows(clf, [whole.toggled([h]) for h in some])).float().cpu().numpy()
-        answers[tuple(np.transpose(some))] = clf.answer.values(logits)
+        lot = heads[start : start + AT_ONCE]
+        batch = clf.collate([encoding] * len(lot))
+        logits = clf.forward(batch, _call_of_rows(clf, [whole.toggled([h]) for h in lot])).float().cpu().numpy()
+        answers[tuple(np.transpose(lot))] = clf.answer.values(logits)
         if progress is not None:
-            progress(start + len(some), len(heads))
+            progress(start + len(lot), len(heads))
     return answers
 
 
@@ -61,11 +61,11 @@ def _call_of_rows(clf: Classifier, masks: Sequence[HeadMask]) -> HeadCall:
     gates: list[Gate] = []
     for layer, of_rows in enumerate(zip(*map(clf.gates, masks), strict=True)):
         factors = [factor_of(gate) for gate in of_rows]
-        known = next((f for f in factors if f is not None), None)
-        if known is None:
+        example = next((f for f in factors if f is not None), None)
+        if example is None:
             gates.append(None)
             continue
-        factor = torch.cat([torch.ones_like(known) if f is None else f for f in factors])
+        factor = torch.cat([torch.ones_like(example) if f is None else f for f in factors])
         gates.append(gate_of(factor, clf.stands(layer)))
     return HeadCall(tuple(gates), order=clf.order)
 
@@ -103,9 +103,9 @@ def which_heads(
     deciding = clf.answer if answer is None else answer
     if not deciding.flips:
         raise MaskError(f"The job '{clf.job}' has no single decision to restore; compare its answers instead.")
-    batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
+    batch = clf.collate([encode_one(clf, text, pair)])
     whole = clf.under(mask)
-    off = [h for h in whole.off if h not in set(clf.present.off)]
+    off = _switched_off(clf, whole)
     count = 0
 
     def logits(back: Iterable[HeadId]) -> np.ndarray:
@@ -168,9 +168,8 @@ def which_moves(
     """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
     if not clf.answer.flips:
         raise MaskError(f"The job '{clf.job}' has no probability of a single class; compare its answers instead.")
-    batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
+    batch = clf.collate([encode_one(clf, text, pair)])
     whole = clf.under(mask)
-    off = [h for h in whole.off if h not in set(clf.present.off)]
 
     def shares(under: HeadMask) -> torch.Tensor:
         return clf.answer.probable(clf.logits(batch, under))[0]
@@ -180,26 +179,31 @@ def which_moves(
     full = float(probabilities[target])
     masked = back = float(without[target])
     head: HeadId | None = None
-    for h in tracked(off, progress, cancel):
-        one = float(shares(whole.with_([h]))[target])
-        if abs(full - one) < abs(full - back):
-            head, back = h, one
+    for h in tracked(_switched_off(clf, whole), progress, cancel):
+        with_head = float(shares(whole.with_([h]))[target])
+        if abs(full - with_head) < abs(full - back):
+            head, back = h, with_head
     return Moved(head, target, full, masked, back)
+
+
+def _switched_off(clf: Classifier, mask: HeadMask) -> list[HeadId]:
+    """The heads that are off and were not removed."""
+    removed = set(clf.present.off)
+    return [head for head in mask.off if head not in removed]
 
 
 def _greedy(order: list[HeadId], margin: Callable[[Iterable[HeadId]], float]) -> tuple[HeadId, ...]:
     """Add the head that helps most until the answer is back, then drop every head that is not needed."""
     chosen: list[HeadId] = []
     while len(chosen) < len(order):
-        left = [h for h in order if h not in chosen]
-        best = max(left, key=lambda h: margin([*chosen, h]))
-        chosen.append(best)
+        candidates = [h for h in order if h not in chosen]
+        chosen.append(max(candidates, key=lambda h: margin([*chosen, h])))
         if margin(chosen) > 0:
             break
     for h in list(chosen):
-        rest = [x for x in chosen if x != h]
-        if rest and margin(rest) > 0:
-            chosen = rest
+        others = [other for other in chosen if other != h]
+        if others and margin(others) > 0:
+            chosen = others
     return tuple(sorted(chosen))
 
 
@@ -209,19 +213,19 @@ def attention_shift(clf: Classifier, text: str, pair: str | None, mask: HeadMask
 
     NaN for a head that is off or removed. Not a measure of importance.
     """
-    batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
+    batch = clf.collate([encode_one(clf, text, pair)])
     maps = []
-    for which in (clf.full_mask, mask):
-        call = clf.call(which, "eager", keep_probs=True)
+    for under in (clf.full_mask, mask):
+        call = clf.call(under, "eager", keep_probs=True)
         clf.forward(batch, call)
         maps.append([p[0].float().cpu().numpy() for p in call.probs])  # per layer [h, T, T]
-    out = np.full((clf.num_layers, clf.num_heads), np.nan)
+    shift = np.full((clf.num_layers, clf.num_heads), np.nan)
     for layer, (before, after) in enumerate(zip(*maps, strict=True)):
         present = list(clf.present.kept_in(layer))
-        out[layer, present] = 0.5 * np.abs(after - before).sum(-1).mean(-1)
+        shift[layer, present] = 0.5 * np.abs(after - before).sum(-1).mean(-1)
     for head in mask.off:
-        out[head] = np.nan
-    return out
+        shift[head] = np.nan
+    return shift
 
 
 @torch.inference_mode()
@@ -229,10 +233,10 @@ def attention_of(
     clf: Classifier, text: str, pair: str | None, mask: HeadMask, head: HeadId
 ) -> tuple[list[str], np.ndarray]:
     """The tokens of a text and one head's attention to it [T, T] under a mask. Not for a head that was removed."""
-    encodings = encode(clf, [text], None if pair is None else [pair])
+    encoding = encode_one(clf, text, pair)
     call = clf.call(mask, "eager", keep_probs=True)
-    clf.forward(clf.collate(encodings), call)
-    there = list(clf.present.kept_in(head.layer))
-    if head.head not in there:
+    clf.forward(clf.collate([encoding]), call)
+    present = list(clf.present.kept_in(head.layer))
+    if head.head not in present:
         raise MaskError(f"{head} was removed from '{clf.name}': it attends to nothing.")
-    return clf.tokens(encodings[0]), call.probs[head.layer][0, there.index(head.head)].float().cpu().numpy()
+    return clf.tokens(encoding), call.probs[head.layer][0, present.index(head.head)].float().cpu().numpy()

@@ -28,7 +28,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..storage.exchange import MaskLike
-from .conductance import encode, resolve_target
+from .conductance import encode_one, resolve_target
 from .contributions import Flow
 from .integration import TOKENS_AT_ONCE
 from .rules import check_steps
@@ -112,10 +112,10 @@ def token_attributions(
     check_steps(steps)
     if not isinstance(text, str):
         raise OptionError("token_attributions takes one text, or one text and its pair.")
-    wanted = resolve_target(clf, target, label, word)
-    (encoding,) = encode(clf, [text], None if pair is None else [pair])
+    output = resolve_target(clf, target, label, word)
+    encoding = encode_one(clf, text, pair)
     clf.answer.check_word(encoding, word)
-    walk = Walk(clf, [encoding], [wanted], mask)
+    walk = Walk(clf, [encoding], [output], mask)
     logits, _ = walk.at_input(keep=False)
     assert walk.chosen is not None
     chosen = clf.answer.target_of(walk.chosen[0].cpu().numpy())
@@ -146,13 +146,15 @@ def token_attributions(
 LEAST_WORDS = 3
 
 
-class _Asked:
+@dataclass
+class _Question:
     """One text and class; the pass that three of the methods read is run once."""
 
-    def __init__(
-        self, clf: Classifier, texts: tuple[str, str | None], encoding: Encoding, target: Any, mask: HeadMask
-    ) -> None:
-        self.clf, self.texts, self.encoding, self.target, self.mask = clf, texts, encoding, target, mask
+    clf: Classifier
+    texts: tuple[str, str | None]
+    encoding: Encoding
+    target: Any
+    mask: HeadMask
 
     @cached_property
     def flow(self) -> Flow:
@@ -200,11 +202,11 @@ class TokenExplanations(Result):
             "insertion": (self.insertion, self.random_insertion),
         }
         out: dict[str, dict[str, float]] = {name: {} for name in self.methods}
-        for kind, (own, random) in areas.items():
-            drawn = area(random, self.shares)
-            for name, value in zip(self.methods, area(own, self.shares), strict=True):
-                better = drawn > value if kind == "deletion" else drawn < value
-                out[name] |= {kind: float(value), f"{kind}_beats": float(better.mean())}
+        for kind, (curves, random) in areas.items():
+            random_areas = area(random, self.shares)
+            for name, value in zip(self.methods, area(curves, self.shares), strict=True):
+                beaten = random_areas > value if kind == "deletion" else random_areas < value
+                out[name] |= {kind: float(value), f"{kind}_beats": float(beaten.mean())}
         return out
 
     def extra(self) -> dict[str, Any]:
@@ -247,8 +249,8 @@ def token_explanations(
     """
     require_model(clf)
     clf.check_classes()
-    wanted = chosen_methods(methods, orders, seed)
-    (encoding,) = encode(clf, [text], None if pair is None else [pair])
+    names = chosen_methods(methods, orders, seed)
+    encoding = encode_one(clf, text, pair)
     words = words_of(encoding)
     if len(words) < LEAST_WORDS:
         raise OptionError(f"Explanations are compared on at least {LEAST_WORDS} words; this text has {len(words)}.")
@@ -256,15 +258,15 @@ def token_explanations(
     walk = Walk(clf, [encoding], [resolve_target(clf, target, label)], present)
     walk.at_input(keep=False)
     assert walk.chosen is not None
-    asked = _Asked(clf, (text, pair), encoding, clf.answer.target_of(walk.chosen[0].cpu().numpy()), present)
-    values, refused = _values(asked, wanted, methods is not None)
+    question = _Question(clf, (text, pair), encoding, clf.answer.target_of(walk.chosen[0].cpu().numpy()), present)
+    values, refused = _values(question, names, methods is not None)
     rng = np.random.default_rng(seed)
-    ranked = [words[np.argsort(-one[words], kind="stable")] for one in values.values()]
-    drawn = [rng.permutation(words) for _ in range(orders)]
-    deletion, insertion = curves(walk, np.array(ranked + drawn), asked.target, progress, cancel)
+    ranked = [words[np.argsort(-tokens[words], kind="stable")] for tokens in values.values()]
+    random = [rng.permutation(words) for _ in range(orders)]
+    deletion, insertion = curves(walk, np.array(ranked + random), question.target, progress, cancel)
     count = len(ranked)
-    relevance = asked.relevance if "attnlrp" in values else (None, np.nan, np.nan)
-    name = clf.answer.explained_name(asked.target, clf.labels)
+    _, constants, logit = question.relevance if "attnlrp" in values else (None, np.nan, np.nan)
+    target_label = clf.answer.explained_name(question.target, clf.labels)
     return TokenExplanations(
         tuple(values),
         np.array(list(values.values())),
@@ -274,42 +276,41 @@ def token_explanations(
         insertion[:count],
         deletion[count:],
         insertion[count:],
-        clf.answer.target_name(name),
-        asked.target,
-        name,
+        clf.answer.target_name(target_label),
+        question.target,
+        target_label,
         tuple(clf.tokens(encoding)),
         tuple(encoding.special),
         refused,
-        float(relevance[2]),
-        float(relevance[1]),
+        float(logit),
+        float(constants),
         present,
     )
 
 
-def _values(asked: _Asked, wanted: Sequence[str], strict: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def _values(question: _Question, names: Sequence[str], strict: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     values, refused = {}, {}
-    for name in wanted:
+    for name in names:
         try:
-            values[name] = np.asarray(METHODS[name].values(asked), dtype=np.float64)
-        except ModelError as why:
+            values[name] = np.asarray(METHODS[name].values(question), dtype=np.float64)
+        except ModelError as error:
             if strict:
                 raise
-            refused[name] = str(why)
+            refused[name] = str(error)
     return values, refused
 
 
 def _correlations(values: Mapping[str, np.ndarray], words: np.ndarray) -> np.ndarray:
     """Spearman's of every two methods over the words; NaN where one gives every word the same."""
-    names = list(values)
-    out = np.full((len(names), len(names)), np.nan)
-    for i, a in enumerate(names):
-        for j, b in enumerate(names):
-            one, other = values[a][words], values[b][words]
+    correlations = np.full((len(values), len(values)), np.nan)
+    for i, a in enumerate(values):
+        for j, b in enumerate(values):
+            first, second = values[a][words], values[b][words]
             if not (METHODS[a].signed and METHODS[b].signed):
-                one, other = np.abs(one), np.abs(other)
-            if np.ptp(one) > 0 and np.ptp(other) > 0:
-                out[i, j] = scipy.stats.spearmanr(one, other).statistic
-    return out
+                first, second = np.abs(first), np.abs(second)
+            if np.ptp(first) > 0 and np.ptp(second) > 0:
+                correlations[i, j] = scipy.stats.spearmanr(first, second).statistic
+    return correlations
 
 
 STEPS = 10  # of a curve, at most
@@ -333,27 +334,25 @@ def curves(
     Measured is the probability of the class; of a regression its number.
     """
     words, counts = words_of(walk.encodings[0]), counts_of(orders.shape[1])
-    there = np.ones((2, len(orders), len(counts), walk.length), dtype=bool)
+    kept = np.ones((2, len(orders), len(counts), walk.length), dtype=bool)
+    kept[1, ..., words] = False
     for m, order in enumerate(orders):
         for k, count in enumerate(counts):
-            there[0, m, k, order[:count]] = False
-            there[1, m, k, words] = False
-            there[1, m, k, order[:count]] = True
-    states, back = np.unique(there.reshape(-1, walk.length), axis=0, return_inverse=True)
-    values = _answers(walk, states, target, progress, cancel)[back].reshape(there.shape[:3])
+            kept[0, m, k, order[:count]] = False
+            kept[1, m, k, order[:count]] = True
+    states, places = np.unique(kept.reshape(-1, walk.length), axis=0, return_inverse=True)
+    values = _answers(walk, states, target, progress, cancel)[places].reshape(kept.shape[:3])
     return values[0], values[1]
 
 
-def _answers(
-    walk: Walk, there: np.ndarray, target: Any, progress: Progress | None, cancel: Cancel | None
-) -> np.ndarray:
-    """What the model answers with these tokens [N, T] there and padding in the place of the others."""
+def _answers(walk: Walk, kept: np.ndarray, target: Any, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
+    """What the model answers with these tokens [N, T] kept and padding in the place of the others."""
     clf, at_once, answers = walk.clf, max(1, TOKENS_AT_ONCE // walk.length), []
-    parts = [there[i : i + at_once] for i in range(0, len(there), at_once)]
+    parts = [kept[i : i + at_once] for i in range(0, len(kept), at_once)]
     for part in tracked(parts, progress, cancel, size=len):
-        kept = torch.from_numpy(part).to(walk.end.device)[:, :, None]
+        tokens = torch.from_numpy(part).to(walk.end.device)[:, :, None]
         with torch.inference_mode():
-            logits = clf.forward(walk.rows(torch.where(kept, walk.end, walk.start)), clf.call(walk.mask)).float()
+            logits = clf.forward(walk.rows(torch.where(tokens, walk.end, walk.start)), clf.call(walk.mask)).float()
         answers.append(clf.answer.followed(logits.cpu().numpy(), target))
     return np.concatenate(answers).astype(np.float64)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, seed_number, unknown_choice, whole_number
+from ..errors import OptionError, is_one_of, seed_number, unknown_choice, whole_number
 
 ORDERS = 20  # random ones
 
@@ -22,7 +22,7 @@ class Method:
     meaning: str
     source: str
     signed: bool
-    values: Callable[[Any], np.ndarray]  # of what is asked: a text, a class and a mask
+    values: Callable[[Any], np.ndarray]  # of a question: a text, a class and a mask
 
 
 METHODS: Mapping[str, Method] = {
@@ -34,7 +34,7 @@ METHODS: Mapping[str, Method] = {
             "how much attention flows from the word to [CLS], over all layers; not for a class",
             "Abnar and Zuidema 2020 (arXiv 2005.00928)",
             False,
-            lambda asked: asked.flow.rollout(),
+            lambda question: question.flow.rollout(),
         ),
         Method(
             "value-norm",
@@ -42,7 +42,7 @@ METHODS: Mapping[str, Method] = {
             "the same with the size of what the heads write of each word; not for a class",
             "Kobayashi et al. 2020 (arXiv 2004.10102), rolled out over layers",
             False,
-            lambda asked: asked.flow.norms(),
+            lambda question: question.flow.norms(),
         ),
         Method(
             "integrated-gradients",
@@ -50,7 +50,7 @@ METHODS: Mapping[str, Method] = {
             "what the word adds to the logit, on a straight path from padding",
             "Sundararajan, Taly, Yan 2017 (arXiv 1703.01365), by Captum",
             True,
-            lambda asked: asked.integrated(),
+            lambda question: question.integrated(),
         ),
         Method(
             "attnlrp",
@@ -58,7 +58,7 @@ METHODS: Mapping[str, Method] = {
             "the word's relevance; with what the biases have, relevance sums to the logit",
             "Achtibat et al. 2024 (arXiv 2402.05602)",
             True,
-            lambda asked: asked.relevance[0],
+            lambda question: question.relevance[0],
         ),
     )
 }
@@ -72,7 +72,7 @@ def chosen_methods(methods: Sequence[str] | None, orders: int = ORDERS, seed: in
         raise OptionError(f"methods are a list of names: {', '.join(METHODS)}.")
     names = tuple(METHODS) if methods is None else tuple(methods)
     for name in names:
-        if not isinstance(name, str) or name not in METHODS:
+        if not is_one_of(name, METHODS):
             raise OptionError(unknown_choice("method", name, METHODS))
     if not names:
         raise OptionError(f"Name at least one method: {', '.join(METHODS)}.")

@@ -82,13 +82,13 @@ class Swept:
     def _grid(self, pieces: list[np.ndarray], dtype: type) -> np.ndarray:
         """Pieces [s, …] at the heads' original numbers, [L, H, …]."""
         present = self.clf.present.array()
-        rest = pieces[0].shape[1:] if pieces else ()
-        out = np.full((present.size, *rest), np.nan, dtype)
-        place, begin = np.flatnonzero(present), 0
+        shape = pieces[0].shape[1:] if pieces else ()
+        grid = np.full((present.size, *shape), np.nan, dtype)
+        places, begin = np.flatnonzero(present), 0
         for piece in pieces:
-            out[place[begin : begin + len(piece)]] = piece
+            grid[places[begin : begin + len(piece)]] = piece
             begin += len(piece)
-        return out.reshape(*present.shape, *rest)
+        return grid.reshape(*present.shape, *shape)
 
 
 def answers_of(clf: Classifier, logits: np.ndarray) -> np.ndarray:
@@ -142,12 +142,12 @@ class Walk:
         self.asked, self.gates = inputs["asked"], inputs.get("gates")
         self.chosen: Tensor | None = None  # [B, …] the outputs to explain, known once the logits at the input are
 
-    def call(self, **asked: Any) -> HeadCall:
+    def call(self, **options: Any) -> HeadCall:
         """A fresh call of the model under the mask, which forms the probabilities."""
         if self.gates is None:
-            return self.clf.call(self.mask, "eager", **asked)
+            return self.clf.call(self.mask, "eager", **options)
         gates = [gate.view(1, -1, 1, 1) for gate in self.gates.split(self.clf.heads_per_layer)]
-        return HeadCall(tuple(gates), "eager", order=self.clf.order, **asked)
+        return HeadCall(tuple(gates), "eager", order=self.clf.order, **options)
 
     def point(self, alphas: Tensor) -> Tensor:
         """[N] -> embeddings [N·B, T, E], node by node."""
@@ -186,22 +186,20 @@ class Walk:
         nodes = (len(logits) // self.size, *[1] * (self.chosen.dim() - 1))
         return self.clf.answer.explained(logits, self.chosen.repeat(nodes))
 
-    def swept(
-        self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
-    ) -> Swept:
-        """What a sweep found, from tables [B, h, T, T] of each layer."""
+    def swept(self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor]) -> Swept:
+        """The result of a sweep, from tables [B, h, T, T] of each layer; without ``errors`` there is no estimate."""
         assert self.chosen is not None
         if runs_by_itself(self.clf.device):  # few large tables are faster there
             attention, values = [torch.cat(attention, dim=1)], [torch.cat(values, dim=1)]
-            errors = None if errors is None else [torch.cat(errors, dim=1)]
-        norms = [self._norm(error) for error in errors or ()]
+            errors = [torch.cat(errors, dim=1)] if errors else []
+        norms = [self._norm(error) for error in errors]
         return Swept(self.clf, self.lengths, attention, values, norms, logits, self.chosen)
 
     def _norm(self, error: Tensor) -> Tensor:
         """[B, h] the L2 norm of an error map, padding left out."""
         if min(self.lengths) < error.shape[-1]:
-            there = self.batch["attention_mask"][:, : error.shape[-1]] != 0
-            error = error * (there[:, None, :, None] & there[:, None, None, :])
+            tokens = self.batch["attention_mask"][:, : error.shape[-1]] != 0
+            error = error * (tokens[:, None, :, None] & tokens[:, None, None, :])
         return torch.linalg.vector_norm(exact(error), dim=(2, 3))
 
 
