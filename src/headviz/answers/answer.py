@@ -144,6 +144,7 @@ class Answer(ABC):
     text_names: tuple[str, str] = ("Text", "Pair")  # what the texts of an example are called
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
     quick: bool = True  # answering dev takes less time than an epoch of training
+    label_type: str = ""  # torch's type of the labels that the loss takes; empty = there are none
 
     @abstractmethod
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
@@ -376,7 +377,15 @@ class Answer(ABC):
 
     def tensor(self, gold: Any, device: Any = None) -> Tensor:
         """Gold answers in the model's terms, as the loss takes them."""
-        raise ModelError(f"A model for the job '{self.job}' has no labels.")
+        if not self.label_type:
+            raise ModelError(f"A model for the job '{self.job}' has no labels.")
+        import torch
+
+        return torch.tensor(self.learned(gold), dtype=getattr(torch, self.label_type), device=device)
+
+    def learned(self, gold: Any) -> NDArray:
+        """What of the gold answers the loss takes."""
+        return np.asarray(gold)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """The loss that the model is trained with."""

@@ -401,7 +401,7 @@ class SumAnswers(Answers):
 
     def parts(self, predicted: NDArray, metric: str) -> NDArray:
         """[units, K] what is summed: as a rule each unit's own value, and 1."""
-        each = self.each(predicted, metric)
+        each = np.asarray(self.each(predicted, metric))
         return np.stack([each, np.ones_like(each)], axis=1)
 
     def measure(self, predicted: NDArray, metric: str) -> float:

@@ -79,7 +79,7 @@ class Labels(Answer):
     usual, graded_in = ("micro_f1", "macro_f1", "exact_match"), "micro_f1"
     paired, label_needed = True, False
     columns, named = "labels", ("label", "examples")
-    functions, flips = True, True
+    functions, flips, label_type = True, True, "float32"
 
     @property
     def formula(self) -> str:  # type: ignore[override]
@@ -237,11 +237,6 @@ class Labels(Answer):
         return int(np.argmax(label)) if np.any(label) else None
 
     # learning ------------------------------------------------------------------------------------------------
-
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
-        import torch
-
-        return torch.tensor(np.asarray(gold), dtype=torch.float32, device=device)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Binary cross-entropy: the mean over the labels of an example."""

@@ -81,6 +81,7 @@ class Number(Answer):
     usual: tuple[str, ...] = ("pearson", "spearman")
     graded_in, agrees = "pearson", "r with its answers"
     paired, columns, instead, functions = True, "number", "rank", True
+    label_type = "float32"
     least_lead = 0.05  # between two texts, for patching
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
@@ -189,11 +190,6 @@ class Number(Answer):
         return Lead(of, self.target_name(""), f"{text[0]:.3f}", f"{donor[0]:.3f}", least=self.least_lead)
 
     # learning ------------------------------------------------------------------------------------------------
-
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
-        import torch
-
-        return torch.tensor(gold, dtype=torch.float32, device=device)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """The squared error."""

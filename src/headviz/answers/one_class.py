@@ -105,7 +105,7 @@ class OneClass(Answer):
     columns, others = "class", ("probabilities",)
     usual: tuple[str, ...] = ("accuracy", "matthews")
     graded_in = "balanced_accuracy"
-    paired, formula = True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
+    paired, label_type, formula = True, "long", r"p_c = e^{z_c} / \sum_k e^{z_k}"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs > 1 and problem in (None, "single_label_classification")
@@ -258,11 +258,6 @@ class OneClass(Answer):
         return output_named(clf, label)
 
     # learning ------------------------------------------------------------------------------------------------
-
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
-        import torch
-
-        return torch.tensor(gold, dtype=torch.long, device=device)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Cross-entropy."""

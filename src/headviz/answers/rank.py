@@ -303,11 +303,9 @@ class Rank(Number):
 
     # learning ------------------------------------------------------------------------------------------------
 
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+    def learned(self, gold: Any) -> NDArray:
         """Relevances; of grades above 1 the loss takes 1."""
-        import torch
-
-        return torch.tensor(np.asarray(gold)[:, 0], dtype=torch.float32, device=device)
+        return np.asarray(gold)[:, 0]
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Binary cross-entropy: whether the passage is relevant."""

@@ -121,7 +121,7 @@ class Span(Answer):
     trained, read_at, num_texts, fresh = "question-answering head", EACH, 2, ("start", "end")
     usual, graded_in = ("exact_match", "token_f1"), "token_f1"
     paired, columns, label_needed = True, "span", False
-    functions = True
+    functions, label_type = True, "long"
     text_columns, label_column = ("question", "context"), "answers"
     graph = ("start_logits", "end_logits")
     gold_name, unit, text_names = "answers", ("question", "questions"), ("Question", "Passage")
@@ -317,11 +317,9 @@ class Span(Answer):
 
     # learning ------------------------------------------------------------------------------------------------
 
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+    def learned(self, gold: Any) -> NDArray[np.int64]:
         """[n, 2] first and last unit of the first gold answer, -1 for none."""
-        import torch
-
-        return torch.tensor(_first_answers(gold), dtype=torch.long, device=device)
+        return _first_answers(gold)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """The mean of both cross-entropies, over [CLS] and where a unit may begin or end; none where it was cut off."""

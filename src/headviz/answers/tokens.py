@@ -135,7 +135,7 @@ class Tokens(Answer):
     architectures, auto_class = ("ForTokenClassification",), "AutoModelForTokenClassification"
     trained, read_at, num_texts = "token-classification head", EACH, 1
     usual, graded_in = ("span_f1", "token_accuracy"), "token_accuracy"
-    paired, columns, functions = True, "tokens", True
+    paired, columns, functions, label_type = True, "tokens", True, "long"
     text_columns, label_column = ("tokens",), "tags"
     gold_name, named, formula = "tags", ("tag", "words"), r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
 
@@ -393,11 +393,6 @@ class Tokens(Answer):
         return Lead(of, f"mean lead of the donor's tags over the text's at {places}", *answers)
 
     # learning ------------------------------------------------------------------------------------------------
-
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
-        import torch
-
-        return torch.tensor(np.asarray(gold), dtype=torch.long, device=device)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Cross-entropy: the mean over a batch's words, as transformers has it; of a single text over its own."""

@@ -7,7 +7,7 @@ passages as rankings are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from .. import heads
 from ..errors import TaskError
 from .number import Number
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Vector(Number):
@@ -51,10 +48,8 @@ class Vector(Number):
     def target_name(self, name: str) -> str:
         return "the similarity"
 
-    def tensor(self, gold: Any, device: Any = None) -> Tensor:
-        import torch
-
-        return torch.tensor(_similarities(gold), dtype=torch.float32, device=device)
+    def learned(self, gold: Any) -> NDArray:
+        return _similarities(gold)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         return super().losses(logits, _similarities(gold, logits.ndim))

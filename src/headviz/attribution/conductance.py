@@ -8,7 +8,7 @@ says where it stops and how the stops are weighted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from weakref import WeakKeyDictionary
@@ -301,8 +301,10 @@ class Explainer:
         entry = None if self.store is None else self.store.get(key)
         if entry is None:
             return None
-        *arrays, target = (entry.arrays[f.name] for f in fields(ExampleMaps))
-        return ExampleMaps(*arrays, self.clf.answer.target_of(target))
+        a = entry.arrays
+        return ExampleMaps(
+            a["attention"], a["attribution"], a["error"], a["logits"], self.clf.answer.target_of(a["target"])
+        )
 
     def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
         clf = self.clf

@@ -101,17 +101,13 @@ def add_ablation(parser: argparse.ArgumentParser) -> None:
     add_flags(parser, StandIn)
 
 
-def add_reference(parser: argparse.ArgumentParser) -> None:
-    """The same for commands about texts, which need a task for it alone."""
-    add_ablation(parser)
-    add_task(parser.add_argument_group("training examples of --ablation"), split=None, required=False)
-
-
 def add_masked_model(parser: argparse.ArgumentParser) -> None:
-    """A model, its heads that are off, and what stands in their place: what ``masked_model`` reads."""
+    """A model, its heads that are off, and what stands in their place, which alone needs a task: what ``masked_model``
+    reads."""
     add_model(parser)
     add_mask(parser)
-    add_reference(parser)
+    add_ablation(parser)
+    add_task(parser.add_argument_group("training examples of --ablation"), split=None, required=False)
 
 
 def add_subcommand(commands: Any, name: str, about: str, declare: Callable[[argparse.ArgumentParser], None]) -> None:

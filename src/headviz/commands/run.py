@@ -395,7 +395,8 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     first = {n: values[0] for n, values in axes.items()}
     plan = read_plan(args, None if args.spec is None else _spec(args.spec), **first)
     base = {**plan.before(), **plan.to_dict()}
-    plans = sweep.expand(base, *axes.values(), base["seeds"])
+    tasks, algorithms, scores = axes.values()
+    plans = sweep.expand(base, tasks, algorithms, scores, base["seeds"])
     prepared = prepare_all(plans)
     for note in dict.fromkeys(n for p in prepared for n in p.notes):
         warn(note)
@@ -405,7 +406,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     members = [
         sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
     ]
-    title = args.title or sweep.title_for(*axes.values(), base["seeds"])
+    title = args.title or sweep.title_for(tasks, algorithms, scores, base["seeds"])
     spec = {**{f"{n}s": list(values) for n, values in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
     record = sweep.start_sweep(members, title=title, spec=spec, executor=args.executor, threads=args.threads)
     return _after_start(args, record)
