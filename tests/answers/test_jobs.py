@@ -43,7 +43,7 @@ def test_what_is_explained_is_one_number_for_each_row(job: str) -> None:
     answer, words = ANSWERS[job], 2 if ANSWERS[job].read_at == EACH else 1
     rows = torch.randn(4, words, 1 if answer.columns == "number" else 3)
     logits = rows if words > 1 else rows[:, 0]
-    result = answer.explained(logits, answer.chosen(logits, answer.asked([None, 0, 0, None])))
+    result = answer.explained(logits, answer.chosen(logits, answer.target_table([None, 0, 0, None])))
     assert result.numel() == 4
     assert result[1].item() == pytest.approx(rows[1, :, 0].mean().item())
     assert result[0].item() == pytest.approx(rows[0].max(dim=-1).values.mean().item())

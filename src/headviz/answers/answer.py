@@ -306,12 +306,12 @@ class Answer(ABC):
         """What a user may have explained."""
         return [PREDICTED]
 
-    def target(self, clf: Any, wanted: str | int, label: Any = None) -> Target:
+    def target(self, clf: Any, target: str | int, label: Any = None) -> Target:
         """The output to explain; None = the predicted one. An ``OptionError`` for one that the model does not have."""
         clf.check_classes()  # says that there is nothing to explain
         return None
 
-    def asked(self, targets: Sequence[Target]) -> Tensor:
+    def target_table(self, targets: Sequence[Target]) -> Tensor:
         """[B] or [B, …]: what ``target`` gave for each text."""
         import torch
 
@@ -329,11 +329,11 @@ class Answer(ABC):
         """An ``OptionError`` where a text has no such word."""
         return
 
-    def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
-        """[B] or [B, …] the output to explain of each text; ``asked`` comes from ``self.asked``."""
+    def chosen(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """[B] or [B, …] the output to explain of each text; ``targets`` comes from ``self.target_table``."""
         import torch
 
-        return torch.where(asked < 0, logits.argmax(dim=1), asked)
+        return torch.where(targets < 0, logits.argmax(dim=1), targets)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         """F: the number to explain of each row of logits; ``chosen`` has an entry for each row."""
@@ -360,11 +360,11 @@ class Answer(ABC):
         """What a curve of the explained value shows."""
         return f"probability of {name}"
 
-    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+    def lead(self, text: NDArray, donor: NDArray, target: Target, names: Sequence[str]) -> Lead:
         """The logit of one output, else the lead of the donor's answer over the text's; of one text's logits [C]."""
         answers = int(text.argmax()), int(donor.argmax())
-        toward = int(wanted) if isinstance(wanted, int) else answers[1]
-        away = None if isinstance(wanted, int) or answers[0] == answers[1] else answers[0]
+        toward = int(target) if isinstance(target, int) else answers[1]
+        away = None if isinstance(target, int) or answers[0] == answers[1] else answers[0]
 
         def of(logits: NDArray) -> NDArray:
             value = logits[..., toward].astype(np.float64)
@@ -402,13 +402,6 @@ class Answer(ABC):
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         """The same of each row of logits [..., C], without gradients; ``gold`` has the rows' shape, or fits it."""
         raise ModelError(f"A model for the job '{self.job}' has no labels.")
-
-
-def softmax(logits: NDArray) -> NDArray:
-    """Probabilities of the classes, along the last axis."""
-    exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: NDArray = exp / exp.sum(axis=-1, keepdims=True)
-    return shares
 
 
 def one_for_each(labels: NDArray) -> NDArray:

@@ -223,13 +223,13 @@ class Labels(Answer):
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *names]
 
-    def target(self, clf: Any, wanted: str | int, label: Any = None) -> int | None:
+    def target(self, clf: Any, target: str | int, label: Any = None) -> int | None:
         """The target "gold" is the first of an example's labels, in the model's order; without any the predicted one.
 
         ``label`` is a row of 0 and 1, or the name of one label.
         """
-        if wanted != GOLD:
-            return None if wanted == PREDICTED else output_named(clf, wanted)
+        if target != GOLD:
+            return None if target == PREDICTED else output_named(clf, target)
         if label is None:
             raise OptionError("The target 'gold' needs one of the example's labels (--label, label=).")
         if not isinstance(label, list | np.ndarray):

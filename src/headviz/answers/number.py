@@ -172,15 +172,15 @@ class Number(Answer):
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
-    def target(self, clf: Any, wanted: str | int, label: Any = None) -> int:
-        if wanted not in (PREDICTED, GOLD, 0):
-            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(wanted)}.")
+    def target(self, clf: Any, target: str | int, label: Any = None) -> int:
+        if target not in (PREDICTED, GOLD, 0):
+            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(target)}.")
         return 0
 
     def target_name(self, name: str) -> str:
         return "the number"
 
-    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+    def lead(self, text: NDArray, donor: NDArray, target: Target, names: Sequence[str]) -> Lead:
         """The number itself."""
 
         def of(logits: NDArray) -> NDArray:

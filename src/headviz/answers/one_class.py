@@ -15,7 +15,7 @@ from ..heads import CLASSIFICATION
 from ..statistics import resampling
 from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
-from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each, softmax
+from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each
 from .class_names import label_map
 from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, read_row, read_rows
 from .metrics import Metric, counts, remark_on
@@ -238,7 +238,8 @@ class OneClass(Answer):
         return [(names[best], float(values[best]))]
 
     def values(self, logits: NDArray) -> NDArray:
-        return softmax(logits)
+        shares: NDArray = scipy.special.softmax(logits, axis=-1)
+        return shares
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
@@ -248,11 +249,11 @@ class OneClass(Answer):
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *([GOLD] if labelled else []), *names]
 
-    def target(self, clf: Any, wanted: str | int, label: Any = None) -> int | None:
-        if wanted == PREDICTED:
+    def target(self, clf: Any, target: str | int, label: Any = None) -> int | None:
+        if target == PREDICTED:
             return None
-        if wanted != GOLD:
-            return output_named(clf, wanted)
+        if target != GOLD:
+            return output_named(clf, target)
         if label is None:
             raise OptionError("The target 'gold' needs the example's label, a class name or number (--label, label=).")
         return output_named(clf, label)
@@ -283,20 +284,18 @@ def class_name(names: Sequence[str], index: Any) -> str:
     return names[int(index)] if 0 <= index < len(names) else "–"
 
 
-def output_named(clf: Any, wanted: str | int) -> int:
+def output_named(clf: Any, name: str | int) -> int:
     names = clf.labels
-    if isinstance(wanted, str) and wanted in names:
-        return int(names.index(wanted))
-    if isinstance(wanted, str) and wanted.strip().isdecimal() and len(wanted) < 10:
-        wanted = int(wanted)
+    if isinstance(name, str) and name in names:
+        return int(names.index(name))
+    if isinstance(name, str) and name.strip().isdecimal() and len(name) < 10:
+        name = int(name)
     # numpy's integers too, but not True
-    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and 0 <= wanted < len(names):
-        return int(wanted)
-    if isinstance(wanted, str):
-        raise OptionError(unknown_choice("class", wanted, [*names, PREDICTED, GOLD]))
-    raise OptionError(
-        f"There is no class {shown(wanted)}: '{clf.name}' has 0 to {len(names) - 1} ({', '.join(names)})."
-    )
+    if isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(names):
+        return int(name)
+    if isinstance(name, str):
+        raise OptionError(unknown_choice("class", name, [*names, PREDICTED, GOLD]))
+    raise OptionError(f"There is no class {shown(name)}: '{clf.name}' has 0 to {len(names) - 1} ({', '.join(names)}).")
 
 
 # metrics ---------------------------------------------------------------------------------------------------

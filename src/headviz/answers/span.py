@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
@@ -257,26 +258,26 @@ class Span(Answer):
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
-    def target(self, clf: Any, wanted: Any, label: Any = None) -> Target:
-        if isinstance(wanted, tuple):
-            return wanted
-        if wanted == GOLD:
+    def target(self, clf: Any, target: Any, label: Any = None) -> Target:
+        if isinstance(target, tuple):
+            return target
+        if target == GOLD:
             return None if label is None else tuple(_first_answers(label).tolist())
-        if wanted != PREDICTED:
-            raise OptionError(f"'{clf.name}' answers with a span; its target is 'predicted', not {wanted!r}.")
+        if target != PREDICTED:
+            raise OptionError(f"'{clf.name}' answers with a span; its target is 'predicted', not {target!r}.")
         return None
 
-    def asked(self, targets: Sequence[Target]) -> Tensor:
+    def target_table(self, targets: Sequence[Target]) -> Tensor:
         """[B, 2] first and last unit, -1 for none; -2 = the predicted ones."""
         import torch
 
         return torch.tensor([t if isinstance(t, tuple) else (-2, -2) for t in targets])
 
-    def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
+    def chosen(self, logits: Tensor, targets: Tensor) -> Tensor:
         import torch
 
-        predicted = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(asked.device)
-        return torch.where(asked == -2, predicted, asked)
+        predicted = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(targets.device)
+        return torch.where(targets == -2, predicted, targets)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         first = (1 + 2 * chosen[:, :1]).clamp(min=0)
@@ -297,7 +298,7 @@ class Span(Answer):
     def target_name(self, name: str) -> str:
         return f"the logits of {name}"
 
-    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+    def lead(self, text: NDArray, donor: NDArray, target: Target, names: Sequence[str]) -> Lead:
         """The lead of the donor's span over the text's, in the text's passage."""
         if len(text) != len(donor):
             raise TaskError(
@@ -342,13 +343,11 @@ class Span(Answer):
         return super().imitated(ours, teachers, temperature)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
-        from scipy.special import log_softmax
-
         places = np.broadcast_to(_first_answers(gold), (*logits.shape[:-2], 2)) + 1
         total = np.zeros(logits.shape[:-2])
         for side in (0, 1):
             z = np.concatenate([logits[..., :1, side], logits[..., 1 + side :: 2, side]], axis=-1)
-            z = log_softmax(np.where(np.isnan(z), -np.inf, z), axis=-1)
+            z = scipy.special.log_softmax(np.where(np.isnan(z), -np.inf, z), axis=-1)
             place = np.minimum(places[..., side], z.shape[-1] - 1)[..., None]
             each = -np.take_along_axis(z, place, axis=-1)[..., 0]
             total += np.where(np.isfinite(each), each, 0.0) / 2

@@ -15,11 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import TAGGING
-from .answer import EACH, GOLD, IGNORED, PREDICTED, WORSE_FIRST, Answer, Changed, Lead, Target, change_of, softmax
+from .answer import EACH, GOLD, IGNORED, PREDICTED, WORSE_FIRST, Answer, Changed, Lead, Target, change_of
 from .class_names import label_map, match_names
 from .comparison import Drawn, SumAnswers, f1, mean_of_units
 from .metrics import Metric
@@ -284,7 +285,8 @@ class Tokens(Answer):
         return [(word, "" if tag == OUTSIDE else tag) for word, tag in zip(words, tags[: len(words)], strict=True)]
 
     def values(self, logits: NDArray) -> NDArray:
-        return softmax(logits)
+        shares: NDArray = scipy.special.softmax(logits, axis=-1)
+        return shares
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
@@ -294,12 +296,12 @@ class Tokens(Answer):
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *([GOLD] if labelled else []), *names]
 
-    def target(self, clf: Any, wanted: Any, label: Any = None) -> Target:
+    def target(self, clf: Any, target: Any, label: Any = None) -> Target:
         """A class at every word, the gold ones [W] in the model's terms, or None: the predicted ones."""
-        if wanted == PREDICTED or isinstance(wanted, tuple):
-            return None if wanted == PREDICTED else wanted
-        if wanted != GOLD:
-            return output_named(clf, wanted)
+        if target == PREDICTED or isinstance(target, tuple):
+            return None if target == PREDICTED else target
+        if target != GOLD:
+            return output_named(clf, target)
         if label is None:
             raise OptionError("The target 'gold' needs the tags of the text (--label, label=).")
         if isinstance(label, str):
@@ -322,7 +324,7 @@ class Tokens(Answer):
         if encoding.places[word] < 0:
             raise OptionError(f"Word {word} is behind the end of what the model reads of this text. Shorten the text.")
 
-    def asked(self, targets: Sequence[Target]) -> Tensor:
+    def target_table(self, targets: Sequence[Target]) -> Tensor:
         """[B, 1 + W]: the class of each word, and before them that of the words behind; -100 = not explained."""
         import torch
 
@@ -334,13 +336,13 @@ class Tokens(Answer):
             row[1 : 1 + len(words)] = words
         return torch.from_numpy(table)
 
-    def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
+    def chosen(self, logits: Tensor, targets: Tensor) -> Tensor:
         """[B, W] the class of each word, -100 where it is not explained."""
         import torch
 
-        words = min(logits.shape[1], asked.shape[1] - 1)
-        behind = asked[:, :1].expand(-1, logits.shape[1] - words)
-        classes = torch.cat([asked[:, 1 : 1 + words], behind], dim=1)
+        words = min(logits.shape[1], targets.shape[1] - 1)
+        behind = targets[:, :1].expand(-1, logits.shape[1] - words)
+        classes = torch.cat([targets[:, 1 : 1 + words], behind], dim=1)
         chosen = classes.where(classes != EXPECTED, logits.nan_to_num().argmax(dim=-1))
         return chosen.masked_fill(logits.isnan().any(dim=-1), IGNORED)
 
@@ -365,7 +367,7 @@ class Tokens(Answer):
         tags = [(j, names[tag]) for j, tag in enumerate(target) if tag >= 0]
         return f"{tags[0][1]} at word {tags[0][0]}" if len(tags) == 1 else f"the tags of {len(tags)} words"
 
-    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+    def lead(self, text: NDArray, donor: NDArray, target: Target, names: Sequence[str]) -> Lead:
         """The mean over the words whose tags differ; over all of them of one class's logit."""
         if len(text) != len(donor):
             raise TaskError(
@@ -376,10 +378,10 @@ class Tokens(Answer):
         answered = (own >= 0) & (others >= 0)
         differ = np.flatnonzero(answered & (own != others))
         answers = [" ".join(class_name(names, tag) for tag in tags) for tags in (own, others)]
-        if isinstance(wanted, int) or not len(differ):
+        if isinstance(target, int) or not len(differ):
             words = np.flatnonzero(answered)
-            toward = np.full(len(words), wanted) if isinstance(wanted, int) else others[words]
-            name = names[wanted] if isinstance(wanted, int) else "the tags"
+            toward = np.full(len(words), target) if isinstance(target, int) else others[words]
+            name = names[target] if isinstance(target, int) else "the tags"
             return Lead(
                 lambda z: z[..., words, toward].mean(axis=-1, dtype=np.float64), f"mean logit of {name}", *answers
             )
@@ -415,14 +417,13 @@ class Tokens(Answer):
         return super().imitated(logits[words], theirs[words], temperature)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
-        from scipy.special import log_softmax
-
         width = logits.shape[-2]
         gold = np.pad(gold, [*[(0, 0)] * (gold.ndim - 1), (0, max(0, width - gold.shape[-1]))], constant_values=IGNORED)
         gold = np.broadcast_to(gold[..., :width], logits.shape[:-1])
         counted = (gold != IGNORED) & np.isfinite(logits).all(axis=-1)
         with np.errstate(invalid="ignore"):
-            each = -np.take_along_axis(log_softmax(logits, axis=-1), gold.clip(min=0)[..., None], axis=-1)[..., 0]
+            log_shares = scipy.special.log_softmax(logits, axis=-1)
+            each = -np.take_along_axis(log_shares, gold.clip(min=0)[..., None], axis=-1)[..., 0]
             losses: NDArray[np.float64] = np.where(counted, each, 0).sum(axis=-1) / counted.sum(axis=-1)
         return losses
 

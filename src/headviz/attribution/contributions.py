@@ -152,11 +152,11 @@ def contributions(
     >>> bool(abs(result.total - result.logits).max() < 1e-5)
     True
     """
-    parts, encoding, whole = parts_of(clf, text, pair, mask)
+    parts, encoding, heads_on = parts_of(clf, text, pair, mask)
     heads = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
     for layer, values in enumerate(parts.heads):
         heads[layer, list(clf.present.kept_in(layer))] = values
-    without = without_each(parts.stages.clf, encoding, whole, progress, cancel)
+    without = without_each(parts.stages.clf, encoding, heads_on, progress, cancel)
     return Contributions(
         heads,
         np.array(parts.feed_forward),
@@ -166,7 +166,7 @@ def contributions(
         parts.logits - without,
         clf.labels,
         tuple(clf.tokens(encoding)),
-        whole,
+        heads_on,
     )
 
 
@@ -190,8 +190,8 @@ def parts_of(clf: Classifier, text: str, pair: str | None, mask: MaskLike | None
             "that needs layer norms behind each block, and positions that do not depend on what a query or key says. "
             "Choose a model of BERT's kind."
         )
-    encoding, whole = encode_one(clf, text, pair), clf.under(mask)
-    return Parts(clf.in_float32(), encoding, whole), encoding, whole
+    encoding, heads_on = encode_one(clf, text, pair), clf.under(mask)
+    return Parts(clf.in_float32(), encoding, heads_on), encoding, heads_on
 
 
 class Parts:
@@ -316,8 +316,8 @@ def head_reading(
     3
     """
     chosen = head_of(head)
-    parts, encoding, whole = parts_of(clf, text, pair, mask)
-    if chosen not in whole.kept:
+    parts, encoding, heads_on = parts_of(clf, text, pair, mask)
+    if chosen not in heads_on.kept:
         raise MaskError(f"Head {chosen.dotted} is off or was removed; it reads nothing. Choose one that is on.")
     match, attention, value, out = _pieces(clf, parts, chosen)
     carried = value @ out  # [T, D]

@@ -24,7 +24,7 @@ from ..models.fast.gpu import free, in_turn, put, repeated, runs_by_itself
 from ..models.fast.linear import products
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
-from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, Rule, check
+from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, Rule
 from .walk import ExampleMaps, Swept, Walk
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def swept(
     visited: Visited | None = None,
 ) -> Iterator[Swept]:
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
-    done, nodes = 0, len(check(options.rule, options.steps).nodes(options.steps))
+    done, nodes = 0, len(RULES[options.rule].nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
         group_progress = after(progress, done * nodes, len(encodings) * nodes)
         group_visited = visited if len(encodings[part]) == 1 else None
@@ -210,7 +210,7 @@ def sweep_walk(
     recorded: bool = False,
 ) -> Swept:
     """The sweep of the examples of one walk."""
-    grid = torch.tensor(check(options.rule, options.steps).nodes(options.steps), dtype=walk.end.dtype)
+    grid = torch.tensor(RULES[options.rule].nodes(options.steps), dtype=walk.end.dtype)
     per_chunk = nodes_at_once(walk, budget)
     if recorded and per_chunk >= len(grid):
         result = _from_record(walk, options, grid)
@@ -265,7 +265,7 @@ def _along(
     visited: Visited | None,
 ) -> Swept:
     """All nodes of the path, ``grid`` in this process's memory and ``alphas`` on the device, some at a time."""
-    rule, clf = check(options.rule, options.steps), walk.clf
+    rule, clf = RULES[options.rule], walk.clf
     text = id(walk.encodings[0])  # what is visited belongs to one call, which holds its encodings
     points = visited.take(text, grid) if visited is not None else None
     new, pace = (alphas, 1) if points is None else (alphas[1::2], 2)  # a new node stands for ``pace`` in the sums
@@ -398,7 +398,6 @@ def peak_bytes(clf: Classifier, length: int) -> int:
 
 def room_for(budget: int) -> int:
     """The part of a budget that may hold nodes between two sweeps; the next one has them twice for a while."""
-    whole_number(budget, "budget (bytes of memory)", 1, 2**62)
     return budget // 2
 
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 class Swap:
     """Tokens of the text and the tokens of the donor whose values they take."""
 
-    here: tuple[int, ...]
-    there: tuple[int, ...]
+    tokens: tuple[int, ...]
+    donor_tokens: tuple[int, ...]
 
     @classmethod
     def of(cls, chosen: Sequence[int], alignment: Alignment) -> Swap:
@@ -66,7 +66,7 @@ class Run(Protocol):
 
 def run_of(clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask, swap: Swap) -> Run:
     """The fastest run for this swap: in the last layer the stages compute the first tokens alone."""
-    stages, first = stages_for(clf), dict(zip(swap.here, swap.there, strict=True)).get(0, 0)
+    stages, first = stages_for(clf), dict(zip(swap.tokens, swap.donor_tokens, strict=True)).get(0, 0)
     staged = stages.splits and first == 0 and clf.in_stages([text, donor])
     return Staged(clf, stages, text, donor, mask) if staged else Whole(clf, text, donor, mask)
 
@@ -136,9 +136,9 @@ class Staged:
     def _swapped(self, layer: int, context: Tensor, swap: Swap) -> Tensor:
         donor = self.donor_contexts[layer]
         if context.shape[0] < self.length:  # first tokens alone, which belong together
-            return donor.clone() if 0 in swap.here else context
+            return donor.clone() if 0 in swap.tokens else context
         swapped = context.clone()
-        swapped[list(swap.here)] = donor[list(swap.there)]
+        swapped[list(swap.tokens)] = donor[list(swap.donor_tokens)]
         return swapped
 
 
@@ -158,10 +158,10 @@ class Whole:
     @torch.inference_mode()
     def each_head(self, layer: int, heads: Sequence[int], swap: Swap) -> np.ndarray:
         rows = [self.clf.present.kept_in(layer).index(head) for head in heads]
-        here, there = list(swap.here), list(swap.there)
+        tokens, donor_tokens = list(swap.tokens), list(swap.donor_tokens)
         text, donor = self.outputs[layer][0], self.donor_outputs[layer][0]  # [h, T, d]
         logits = np.repeat(self.answer[None], len(heads), axis=0)
-        differing = [n for n, row in enumerate(rows) if not torch.equal(text[row, here], donor[row, there])]
+        differing = [n for n, row in enumerate(rows) if not torch.equal(text[row, tokens], donor[row, donor_tokens])]
         if not differing:
             return logits
 
@@ -170,7 +170,7 @@ class Whole:
                 return outputs
             outputs = outputs.clone()
             for copy, n in enumerate(differing):
-                outputs[copy, rows[n], here] = donor[rows[n], there]
+                outputs[copy, rows[n], tokens] = donor[rows[n], donor_tokens]
             return outputs
 
         call = self.clf.call(self.mask, edit_outputs=edit)
@@ -179,13 +179,13 @@ class Whole:
 
     @torch.inference_mode()
     def each_set(self, sets: Sequence[Sequence[HeadId]], swap: Swap) -> np.ndarray:
-        here, there = list(swap.here), list(swap.there)
+        tokens, donor_tokens = list(swap.tokens), list(swap.donor_tokens)
 
         def edit(layer: int, outputs: Tensor) -> Tensor:
             outputs, present = outputs.clone(), self.clf.present.kept_in(layer)
             for copy, heads in enumerate(sets):
                 for row in (present.index(head.head) for head in heads if head.layer == layer):
-                    outputs[copy, row, here] = self.donor_outputs[layer][0][row, there]
+                    outputs[copy, row, tokens] = self.donor_outputs[layer][0][row, donor_tokens]
             return outputs
 
         call = self.clf.call(self.mask, edit_outputs=edit)

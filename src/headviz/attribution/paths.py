@@ -165,9 +165,9 @@ class _Pair:
         self.swap = Swap.of(places(positions, self.text, donor_encoding, aligned), aligned)
         self.clf, self.mask, self.texts = clf, clf.under(mask), 0
         call, start = self._run(1, keep_outputs=True)
-        self.own = [outputs[0] for outputs in call.outputs]  # per row [h, T, d]
+        self.outputs = [outputs[0] for outputs in call.outputs]  # per row [h, T, d]
         call, end = self._run(1, donor_encoding, keep_outputs=True)
-        self.donors = [outputs[0] for outputs in call.outputs]
+        self.donor_outputs = [outputs[0] for outputs in call.outputs]
         self.measured = clf.answer.lead(start[0], end[0], None, clf.labels)
         self.same_answer = self.measured.text == self.measured.donor
         self.start = self.measured.of(start[0])
@@ -222,15 +222,15 @@ class _Pair:
     ) -> tuple[np.ndarray, dict[HeadId, tuple[Tensor, Tensor, Tensor]]]:
         """Each sender's output is the donor's and all other heads are frozen: the logits [S, C], and what reaches each
         receiver: its queries, keys and values [S, T, d]."""
-        here, there = list(self.swap.here), list(self.swap.there)
+        tokens, donor_tokens = list(self.swap.tokens), list(self.swap.donor_tokens)
         reached: dict[HeadId, tuple[Tensor, Tensor, Tensor]] = {}
 
         def freeze(layer: int, outputs: Tensor) -> Tensor:
-            frozen = self.own[layer].expand_as(outputs).clone()
+            frozen = self.outputs[layer].expand_as(outputs).clone()
             for copy, sender in enumerate(senders):
                 if sender.layer == layer:
                     row = self._row(sender)
-                    frozen[copy, row, here] = self.donors[layer][row, there]
+                    frozen[copy, row, tokens] = self.donor_outputs[layer][row, donor_tokens]
             return frozen
 
         def look(layer: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

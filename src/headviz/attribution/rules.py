@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..errors import OptionError, is_one_of, shown, unknown_choice
+from ..errors import OptionError, shown
 from ..options import Options, option
 
 DEFAULT_RULE = "richardson"
@@ -104,20 +104,6 @@ def order_kept(error: float) -> str:
     return f"with such an error the demo's order of connections agrees with the exact one at rank correlation {rank:g}"
 
 
-def check(rule: str, steps: int) -> Rule:
-    """The rule of that name, if it can do with so many steps."""
-    if not is_one_of(rule, RULES):
-        raise OptionError(unknown_choice("rule", rule, RULES))
-    check_steps(steps)
-    chosen = RULES[rule]
-    if chosen.even and steps % 2:
-        raise OptionError(
-            f"The rule '{rule}' halves the number of steps, so {steps} is not possible: "
-            f"use {steps + 1}, or the rule 'trapezoid'."
-        )
-    return chosen
-
-
 def check_steps(steps: int) -> None:
     """A whole number of intervals."""
     if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or not 1 <= steps <= MOST_STEPS:
@@ -199,11 +185,16 @@ class PathOptions(IntegrationOptions):
     rule: str = option(DEFAULT_RULE, "integration rule", RULES, title="Rule", metavar="R")
 
     def check_rule(self) -> None:
-        check(self.rule, self.steps)
+        check_steps(self.steps)
+        if RULES[self.rule].even and self.steps % 2:
+            raise OptionError(
+                f"The rule '{self.rule}' halves the number of steps, so {self.steps} is not possible: "
+                f"use {self.steps + 1}, or the rule 'trapezoid'."
+            )
 
     @property
     def reliable(self) -> bool:
-        return len(check(self.rule, self.steps).over(self.steps).parts) > 2
+        return len(RULES[self.rule].over(self.steps).parts) > 2
 
 
 @dataclass(frozen=True)

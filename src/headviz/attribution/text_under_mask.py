@@ -42,14 +42,14 @@ def toggled_each(
 
     NaN for heads that the model does not have. All masks of a batch run at once, each in a row of its own.
     """
-    encoding, whole = encode_one(clf, text, pair), clf.under(mask)
+    encoding, mask = encode_one(clf, text, pair), clf.under(mask)
     heads = clf.present.kept
     answers = np.full((clf.num_layers, clf.num_heads, len(clf.labels)), np.nan, np.float32)
     for start in range(0, len(heads), AT_ONCE):
         stop_if(cancel)
         lot = heads[start : start + AT_ONCE]
         batch = clf.collate([encoding] * len(lot))
-        logits = clf.forward(batch, _call_of_rows(clf, [whole.toggled([h]) for h in lot])).float().cpu().numpy()
+        logits = clf.forward(batch, _call_of_rows(clf, [mask.toggled([h]) for h in lot])).float().cpu().numpy()
         answers[tuple(np.transpose(lot))] = clf.answer.values(logits)
         if progress is not None:
             progress(start + len(lot), len(heads))
@@ -104,8 +104,8 @@ def which_heads(
     if not deciding.flips:
         raise MaskError(f"The job '{clf.job}' has no single decision to restore; compare its answers instead.")
     batch = clf.collate([encode_one(clf, text, pair)])
-    whole = clf.under(mask)
-    off = _switched_off(clf, whole)
+    mask = clf.under(mask)
+    off = _switched_off(clf, mask)
     count = 0
 
     def logits(back: Iterable[HeadId]) -> np.ndarray:
@@ -114,10 +114,10 @@ def which_heads(
         count += 1
         if progress is not None:
             progress(min(count, trials), trials)
-        return clf.logits(batch, whole.with_(back)).cpu().numpy()[0]
+        return clf.logits(batch, mask.with_(back)).cpu().numpy()[0]
 
-    whole_logits = clf.logits(batch, clf.full_mask).cpu().numpy()[0]
-    full, masked = (deciding.plain(z[None])[0].tolist() for z in (whole_logits, logits(())))
+    full_logits = clf.logits(batch, clf.full_mask).cpu().numpy()[0]
+    full, masked = (deciding.plain(z[None])[0].tolist() for z in (full_logits, logits(())))
     if full == masked:
         return None
 
@@ -169,18 +169,18 @@ def which_moves(
     if not clf.answer.flips:
         raise MaskError(f"The job '{clf.job}' has no probability of a single class; compare its answers instead.")
     batch = clf.collate([encode_one(clf, text, pair)])
-    whole = clf.under(mask)
+    mask = clf.under(mask)
 
     def shares(under: HeadMask) -> torch.Tensor:
         return clf.answer.probable(clf.logits(batch, under))[0]
 
-    probabilities, without = shares(clf.full_mask), shares(whole)
+    probabilities, without = shares(clf.full_mask), shares(mask)
     target = int((probabilities if clf.answer.decides else (probabilities - without).abs()).argmax())
     full = float(probabilities[target])
     masked = back = float(without[target])
     head: HeadId | None = None
-    for h in tracked(_switched_off(clf, whole), progress, cancel):
-        with_head = float(shares(whole.with_([h]))[target])
+    for h in tracked(_switched_off(clf, mask), progress, cancel):
+        with_head = float(shares(mask.with_([h]))[target])
         if abs(full - with_head) < abs(full - back):
             head, back = h, with_head
     return Moved(head, target, full, masked, back)

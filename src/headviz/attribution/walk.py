@@ -127,7 +127,7 @@ class Walk:
         self.inputs = {
             **batch,
             "baseline": baseline_ids(clf, encodings, batch["input_ids"]),
-            "asked": put(clf.answer.asked(targets), clf.device),
+            "targets": put(clf.answer.target_table(targets), clf.device),
         }
         self.enter(self.inputs)
 
@@ -139,7 +139,7 @@ class Walk:
         words: Any = self.clf.model.get_input_embeddings()  # type: ignore[operator]
         self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
         self.start: Tensor = words(inputs["baseline"])
-        self.asked, self.gates = inputs["asked"], inputs.get("gates")
+        self.target_table, self.gates = inputs["targets"], inputs.get("gates")
         self.chosen: Tensor | None = None  # [B, …] the outputs to explain, known once the logits at the input are
 
     def call(self, **options: Any) -> HeadCall:
@@ -177,7 +177,7 @@ class Walk:
         """
         if not runs_by_itself(logits.device):
             answers_of(self.clf, logits.detach().float().cpu().numpy())
-        self.chosen = self.clf.answer.chosen(logits, self.asked)
+        self.chosen = self.clf.answer.chosen(logits, self.target_table)
         return logits
 
     def pick(self, logits: Tensor) -> Tensor:

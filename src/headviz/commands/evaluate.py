@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     options = {"label_order": args.label_order, "beams": args.beams, "ablation": stand_in, "reference": reference}
     compared = {}
     with progress_bar("evaluating", "--limit N takes fewer examples, --fast shows the answer as it grows.") as progress:
-        if args.fast or (args.compare and mask is not None):
+        if args.fast or args.compare:
             evaluator = headviz.evaluator_of(clf, data, **options)
             for step in evaluator.growing(mask, progress=progress):
                 if args.fast and step.counted:
@@ -91,10 +91,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         if args.compare:
             compared = {"comparison": comparison.to_dict()}
             if result.draws:
+                over_draws = result.over_draws()
                 compared["comparison"]["over_draws"] = {
-                    d.metric: {k: None if v is None else v - d.full for k, v in ends.items()}
+                    d.metric: {
+                        name: None if (value := over_draws[d.metric][name]) is None else value - d.full
+                        for name in ("mean", "low", "high")
+                    }
                     for d in comparison.deltas
-                    if (ends := {k: result.over_draws()[d.metric][k] for k in ("mean", "low", "high")})
                 }
     if result.cut_off:
         warn(f"of {result.n:,} texts, {result.cut_off}.")
