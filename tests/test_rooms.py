@@ -30,7 +30,7 @@ ASKED = {
     "translation": """
         headviz.Translator
         headviz.translate
-        from headviz.models.kinds import wanted_kind; wanted_kind({"model_type": "marian"}, "m", None, False)
+        from headviz.models.kinds import kind_to_load; kind_to_load({"model_type": "marian"}, "m", None, False)
         headviz.load(rnn)
         headviz.load_task("demo-translation")
         main_refused(["stacks", "--model", "demo"])

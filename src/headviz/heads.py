@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product, starmap
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -141,24 +142,22 @@ class HeadMask(Shown):
     off: tuple[HeadId, ...] = ()
 
     def __post_init__(self) -> None:
-        _size(self.num_layers, "num_layers"), _size(self.num_heads, "num_heads")
+        _size(self.num_layers, "num_layers")
+        _size(self.num_heads, "num_heads")
         if isinstance(self.off, str) or not isinstance(self.off, Iterable):
             raise MaskError(f"The heads that are off are a list, such as [(3, 5)], not {shown(self.off)}.")
-        clean = tuple(sorted({head_of(h) for h in self.off}))
-        for h in clean:
-            self._check(h)
-        object.__setattr__(self, "off", clean)
-
-    def _check(self, h: HeadId) -> None:
-        if not (0 <= h.layer < self.num_layers and 0 <= h.head < self.num_heads):
-            raise MaskError(
-                f"Head {h.dotted} does not exist: layers are 0 to {self.num_layers - 1}, "
-                f"heads 0 to {self.num_heads - 1}, both counted from zero."
-            )
+        heads = sorted({head_of(h) for h in self.off})
+        for h in heads:
+            if not (0 <= h.layer < self.num_layers and 0 <= h.head < self.num_heads):
+                raise MaskError(
+                    f"Head {h.dotted} does not exist: layers are 0 to {self.num_layers - 1}, "
+                    f"heads 0 to {self.num_heads - 1}, both counted from zero."
+                )
+        object.__setattr__(self, "off", tuple(heads))
 
     @classmethod
     def full(cls, num_layers: int, num_heads: int) -> HeadMask:
-        return cls(num_layers, num_heads, ())
+        return cls(num_layers, num_heads)
 
     @classmethod
     def only(cls, num_layers: int, num_heads: int, kept: Heads) -> HeadMask:
@@ -197,9 +196,8 @@ class HeadMask(Shown):
     def hex(self) -> str:
         """Head (l, h) is bit l·H + h, most significant first, 1 = kept, left-padded to whole digits."""
         off = set(self.off)
-        size = self.num_layers * self.num_heads
-        bits = "".join("0" if HeadId(*divmod(i, self.num_heads)) in off else "1" for i in range(size))
-        return f"{int(bits, 2):0{-(-size // 4)}x}"
+        bits = "".join("0" if head in off else "1" for head in self.heads())
+        return f"{int(bits, 2):0{-(-self.size // 4)}x}"
 
     json_text = hex
 
@@ -223,9 +221,7 @@ class HeadMask(Shown):
 
     def heads(self) -> Iterator[HeadId]:
         """Every head of the grid, row by row."""
-        for layer in range(self.num_layers):
-            for head in range(self.num_heads):
-                yield HeadId(layer, head)
+        return starmap(HeadId, product(range(self.num_layers), range(self.num_heads)))
 
     def off_in(self, layer: int) -> tuple[int, ...]:
         """The heads of one layer that are off."""
@@ -236,24 +232,18 @@ class HeadMask(Shown):
         off = self.off_in(layer)
         return tuple(h for h in range(self.num_heads) if h not in off)
 
-    def _checked(self, heads: Heads) -> set[HeadId]:
-        heads_named = set(map(head_of, _listed(heads)))
-        for h in heads_named:
-            self._check(h)
-        return heads_named
-
     def without(self, heads: Heads) -> HeadMask:
         """A mask with these heads off as well."""
         return HeadMask(self.num_layers, self.num_heads, (*self.off, *map(head_of, _listed(heads))))
 
     def with_(self, heads: Heads) -> HeadMask:
         """A mask with these heads on again."""
-        back = self._checked(heads)
-        return HeadMask(self.num_layers, self.num_heads, tuple(h for h in self.off if h not in back))
+        switched_on = HeadMask.full(self.num_layers, self.num_heads).without(heads).off
+        return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off).difference(switched_on)))
 
     def toggled(self, heads: Heads) -> HeadMask:
-        flip = self._checked(heads)
-        return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off) ^ flip))
+        switched = HeadMask.full(self.num_layers, self.num_heads).without(heads).off
+        return HeadMask(self.num_layers, self.num_heads, tuple(set(self.off).symmetric_difference(switched)))
 
     def inverted(self) -> HeadMask:
         return HeadMask(self.num_layers, self.num_heads, self.kept)
@@ -390,9 +380,9 @@ def in_order(items: Sequence[T], values: Iterable[float], seed: Seed, places: Se
     numbers = range(len(items)) if places is None else places
     keys: Sequence[float] = numbers
     if seed is not None:
-        own = seed if isinstance(seed, tuple) else (seed,)
-        drawn = np.random.default_rng([*own, STREAM]).random(max(numbers, default=0) + 1)
-        keys = [float(drawn[n]) for n in numbers]
+        seeds = seed if isinstance(seed, tuple) else (seed,)
+        random_keys = np.random.default_rng([*seeds, STREAM]).random(max(numbers, default=0) + 1)
+        keys = [float(random_keys[n]) for n in numbers]
     return [items[i] for i in sorted(range(len(items)), key=lambda i: (level[i], keys[i], numbers[i]))]
 
 
@@ -405,13 +395,13 @@ def ordered(values: Any, among: Iterable[H], seed: Seed) -> list[H]:
 def lowest(values: Any, count: int, among: Iterable[H], keep_per_layer: int = 0, *, seed: Seed) -> list[H]:
     """The first ``count`` of ``ordered``. ``keep_per_layer`` heads of every layer are never given."""
     order = ordered(values, among, seed)
-    left = Counter(layer for layer, _ in order)
+    remaining = Counter(layer for layer, _ in order)
     chosen: list[H] = []
     for h in order:
         if len(chosen) == count:
             break
-        if left[h[0]] > keep_per_layer:
-            left[h[0]] -= 1
+        if remaining[h[0]] > keep_per_layer:
+            remaining[h[0]] -= 1
             chosen.append(h)
     return chosen
 

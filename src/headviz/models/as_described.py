@@ -38,11 +38,11 @@ def require_described(model: Any, family: Family, name: object) -> None:
     """Refuse a model with a module, weight or hook that the sheet does not know of and headviz would pass over."""
     for path, module in model.named_modules():
         _refuse(_unlike(module) or _hooked(module), path, name)
-    there = dict(model.base_model.named_modules())
-    for path, kind in _places(family, model.config, there):
-        if path not in there:
+    modules = dict(model.base_model.named_modules())
+    for path, kind in _places(family, model.config, modules):
+        if path not in modules:
             _refuse((f"there is no {kind.__name__}", PLAIN), path, name)
-        _refuse(_misplaced(there[path], kind), path, name)
+        _refuse(_misplaced(modules[path], kind), path, name)
 
 
 def refuse_parallel(model: object) -> None:
@@ -59,7 +59,7 @@ def is_peft(model: object) -> bool:
 def inside(model: Any) -> Any:
     """The transformers model inside a PEFT model, adapters and all."""
     if not hasattr(model, "get_base_model"):
-        raise ModelError(f"'{_class(model)}' is a part of a PEFT model. {MERGE}")
+        raise ModelError(f"'{type(model).__name__}' is a part of a PEFT model. {MERGE}")
     return model.get_base_model()
 
 
@@ -68,11 +68,11 @@ def merged(model: Any, name: object) -> Any:
     inside(model)
     if not hasattr(model, "merge_and_unload"):  # prompts and prefixes
         raise ModelError(
-            f"What PEFT adds to {_quoted(name)} cannot be merged into its weights, so its heads can be neither scored "
+            f"What PEFT adds to '{name}' cannot be merged into its weights, so its heads can be neither scored "
             "nor removed. headviz.masked switches heads off in the model as it is."
         )
     if model.get_model_status().enabled is not True:
-        raise ModelError(f"Adapters of {_quoted(name)} are switched off. Switch them on, or give its base model.")
+        raise ModelError(f"Adapters of '{name}' are switched off. Switch them on, or give its base model.")
     for path, module in model.named_modules():  # merging drops the hooks of adapters
         _refuse(_hooked(module), path, name)
     return copy.deepcopy(model).merge_and_unload()
@@ -88,55 +88,51 @@ def without_wrappers(model: nn.Module) -> None:
             vars(module).pop(name, None)
 
 
-def _places(family: Family, config: Any, there: Mapping[str, Any]) -> Iterator[tuple[str, type[nn.Module]]]:
-    """Where the sheet says a module of a known class is, below the base model with the modules ``there``."""
+def _places(family: Family, config: Any, modules: Mapping[str, Any]) -> Iterator[tuple[str, type[nn.Module]]]:
+    """Where the sheet says a module of a known class is, below the base model, which has these ``modules``."""
     for stack, rows in family.stacks(config).items():
-        own = family.attention[stack]
+        attention = family.attention[stack]
         for layer in range(len(rows)):
             where = family.place(config, layer)
-            for path in (own.query, own.key, own.value, own.output):
+            for path in (attention.query, attention.key, attention.value, attention.output):
                 yield path.format(**where), family.matrix
-            for path in own.further:
-                if (full := f"{own.module}.{path}".format(**where)) in there:
+            for path in attention.further:
+                if (full := f"{attention.module}.{path}".format(**where)) in modules:
                     yield full, family.matrix
             for path, kind in family.read_by_post_norm():
                 yield path.format(**where), kind
-        if own.position_table:
-            yield own.position_table, nn.Embedding
+        if attention.position_table:
+            yield attention.position_table, nn.Embedding
     for parts in family.layers.values():
-        paths = (*parts.writes, *parts.inner, *filter(None, [parts.outer]))
-        for layer in range(len(there.get(parts.modules, ()))):
-            for path in paths:
-                if (full := f"{parts.modules}.{layer}.{path}") in there or path in parts.writes:
+        for layer in range(len(modules.get(parts.modules, ()))):
+            for path in (*parts.writes, *parts.inner, parts.outer):
+                if path and ((full := f"{parts.modules}.{layer}.{path}") in modules or path in parts.writes):
                     yield full, family.matrix
 
 
 def _misplaced(module: nn.Module, kind: type[nn.Module]) -> tuple[str, str] | None:
-    same = type(module) is kind
-    return None if same else (f"{_class(module)} stands in the place of {kind.__name__}", PLAIN)
+    if type(module) is kind:
+        return None
+    return f"{type(module).__name__} stands in the place of {kind.__name__}", PLAIN
 
 
 def _unlike(module: nn.Module) -> tuple[str, str] | None:
     """Why a module's weights are not plain numbers in memory, and what to do; None where they are."""
     for package, remedy in FOREIGN.items():
         if type(module).__module__.startswith(package):
-            return f"it holds {package.rstrip('.')}'s {_class(module)}", remedy
+            return f"it holds {package.rstrip('.')}'s {type(module).__name__}", remedy
     if "parametrizations" in module._modules:  # torch's is_parametrized, without a slow miss in each module
         return (
-            f"it holds a parametrised module ({_class(module)})",
+            f"it holds a parametrised module ({type(module).__name__})",
             "Call torch.nn.utils.parametrize.remove_parametrizations on it.",
         )
     for key, tensor in (*module._parameters.items(), *module._buffers.items()):
         if tensor is not None and type(tensor) not in (nn.Parameter, Tensor):
             return f"it holds a {key} of type {type(tensor).__name__}", PLAIN
-        if tensor is not None and absent(tensor):
+        # accelerate keeps weights elsewhere for which a device has no room
+        if tensor is not None and tensor.is_meta and not _UNFILLED.get():
             return f"it holds a {key} that is not in memory", "Load the whole model onto one device."
     return None
-
-
-def absent(tensor: Tensor) -> bool:
-    """Whether it is elsewhere until it is needed, as accelerate keeps weights that a device has no room for."""
-    return bool(tensor.is_meta) and not _UNFILLED.get()
 
 
 _UNFILLED: ContextVar[bool] = ContextVar("headviz_unfilled", default=False)
@@ -159,11 +155,11 @@ def _hooked(module: Any) -> tuple[str, str] | None:
             if not str(getattr(hook, "__module__", "")).startswith(WATCHING):
                 title = kind.strip("_").removesuffix("s").replace("_", " ")
                 return f"it has a {title} that may change values, {_named(hook)}", "Remove it first."
-    own, before = vars(module).get("forward"), vars(module).get("_original_forward")
-    mixed = getattr(own, "__module__", "") == "accelerate.utils.operations"  # the mixed precision of a training
-    if own is None or getattr(before if mixed else own, "__func__", None) is type(module).forward:
+    forward, original = vars(module).get("forward"), vars(module).get("_original_forward")
+    mixed = getattr(forward, "__module__", "") == "accelerate.utils.operations"  # the mixed precision of a training
+    if forward is None or getattr(original if mixed else forward, "__func__", None) is type(module).forward:
         return None
-    hook = getattr(module, "_hf_hook", own)
+    hook = getattr(module, "_hf_hook", forward)
     changing = [h for h in getattr(hook, "hooks", (hook,)) if type(h).__name__ not in PLACING]
     if not changing:
         return None
@@ -173,15 +169,7 @@ def _hooked(module: Any) -> tuple[str, str] | None:
 def _refuse(clash: tuple[str, str] | None, path: str, name: object) -> None:
     if clash is not None:
         why, remedy = clash
-        raise ModelError(f"{_quoted(name)} is not a plain model: {why}, at {path or 'its top'}. {remedy}")
-
-
-def _quoted(name: object) -> str:
-    return f"'{name}'"
-
-
-def _class(module: nn.Module) -> str:
-    return type(module).__name__
+        raise ModelError(f"'{name}' is not a plain model: {why}, at {path or 'its top'}. {remedy}")
 
 
 def _named(hook: object) -> str:

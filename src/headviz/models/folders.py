@@ -21,8 +21,8 @@ from ..errors import UNTRAINED, ModelError, shown
 from ..heads import CLASSIFICATION, TRANSLATION, VECTOR, HeadMask
 from .classifier import NUM_TEXTS
 from .feed_forward import sized_as_recorded
-from .folder_check import CONFIG, HEADS, LAYERS, check_parsed, naming, read_json
-from .kinds import AS_IT_IS, auto_class, trained_part, wrapped
+from .folder_check import CONFIG, HEADS, INDEX, LAYERS, check_parsed, naming, read_json
+from .kinds import AS_IT_IS, answer_to, auto_class, wrapped
 from .network import add_bias
 from .pruning import cut
 from .recorded import present_in
@@ -51,9 +51,9 @@ def check_activations(raw: dict[str, Any], name: object) -> None:
 
 
 def weights_present(folder: Path, name: object) -> None:
-    if (folder / "model.safetensors").exists() or (folder / "model.safetensors.index.json").exists():
+    if (folder / "model.safetensors").exists() or (folder / INDEX).exists():
         return
-    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.ckpt")):
+    if any(any(folder.glob(pattern)) for pattern in ("*.bin", "*.pt", "*.ckpt")):
         raise ModelError(
             f"'{name}' has its weights only as pickle files, which can run code when opened and are not loaded. "
             "The command headviz convert writes them as safetensors."
@@ -81,6 +81,7 @@ def _config(folder: Path, kind: str, held: int, name: object) -> Any:
 
 # what comes out of pre-training; other architectures were trained for a job
 PRETRAINED = re.compile(r"an encoder|Model|ForMaskedLM|ForPreTraining|LMHead|ForNextSentence|ForCausalLM")
+UNKNOWN_HEAD = f"headviz reads no head of its kind; {AS_IT_IS}"
 
 
 def load_plain(
@@ -100,7 +101,6 @@ def load_plain(
         config.problem_type = "regression" if len(fresh_labels) == 1 else "single_label_classification"
         if hasattr(config, NUM_TEXTS):  # the old head's: the data that the new one learns from may be others
             delattr(config, NUM_TEXTS)
-    options = {"use_safetensors": True, "weights_only": True, "attn_implementation": NAME, **SAFE}
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
         with naming("The weights", name):
@@ -110,38 +110,39 @@ def load_plain(
                 dtype=torch.float32,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
-                **options,
+                use_safetensors=True,
+                weights_only=True,
+                attn_implementation=NAME,
+                **SAFE,
             )
-    missing = sorted(
-        key for key in report["missing_keys"] if kind != VECTOR or "pooler." not in key
-    )  # which nobody reads
+    missing = sorted(report["missing_keys"])
+    if kind == VECTOR:  # nobody reads its pooler
+        missing = [key for key in missing if "pooler." not in key]
     if fresh_labels is not None:
-        inside = [k for k in missing if k.startswith(f"{model.base_model_prefix}.") and ".pooler." not in k]
-        if inside:
-            raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(inside[:3])}.")
-        if not any(k for k in missing if not k.startswith(f"{model.base_model_prefix}.")):
+        prefix = f"{model.base_model_prefix}."
+        if encoder_keys := [key for key in missing if key.startswith(prefix) and ".pooler." not in key]:
+            raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(encoder_keys[:3])}.")
+        if all(key.startswith(prefix) for key in missing):
             renew_head(model, seed)  # the file holds a trained head, which is not what was asked for
         return model
     architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
-    if wrong := sorted(report["mismatched_keys"]):
-        key, there, described = wrong[0]
-        if kind == CLASSIFICATION and not PRETRAINED.search(architecture) and kind_named(architecture, False) is None:
-            remedy = f"headviz reads no head of its kind; {AS_IT_IS}"
-        else:
-            remedy = "Put the configuration that belongs to these weights there."
+    trained_for_a_job = kind == CLASSIFICATION and not PRETRAINED.search(architecture)
+    if mismatched := sorted(report["mismatched_keys"]):
+        key, shape, described = mismatched[0]
+        remedy = "Put the configuration that belongs to these weights there."
+        if trained_for_a_job and kind_named(architecture, False) is None:
+            remedy = UNKNOWN_HEAD
         raise ModelError(
-            f"The weights of '{name}' ({architecture}) do not match its config.json: {key} is {list(there)}, not "
+            f"The weights of '{name}' ({architecture}) do not match its config.json: {key} is {list(shape)}, not "
             f"{list(described)}. {remedy}"
         )
     if missing:
         remedy = "Load a pre-trained model."
         if kind == CLASSIFICATION:
-            remedy = "Choose a fine-tuned classifier, or fine-tune it first."
-            if not PRETRAINED.search(architecture):
-                remedy = f"headviz reads no head of its kind; {AS_IT_IS}"
+            remedy = UNKNOWN_HEAD if trained_for_a_job else "Choose a fine-tuned classifier, or fine-tune it first."
+        answer: Any = answer_to(kind)
         raise ModelError(
-            f"'{name}' ({architecture}) has no trained {trained_part(kind)}: {', '.join(missing[:3])} missing. "
-            + remedy,
+            f"'{name}' ({architecture}) has no trained {answer.trained}: {', '.join(missing[:3])} missing. {remedy}",
             code=UNTRAINED,
         )
     return model
@@ -173,19 +174,18 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, held:
         model = auto_class(kind).from_config(config, dtype=torch.float32, attn_implementation=NAME, **SAFE)
         if kind == TRANSLATION:
             model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
-    everything = HeadMask.full(present.num_layers, present.num_heads)
     with naming(RECORD, name):
-        shaped = wrapped(model, None, everything, "", kind)
-        cut(shaped, present)
+        whole = wrapped(model, None, HeadMask.full(present.num_layers, present.num_heads), "", kind)
+        cut(whole, present)
         sized_as_recorded(model)
     try:
         state = load_file(folder / weights)
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{weights} of '{name}' cannot be read: {error}. Save the pruned model again.") from error
     for layer in range(present.num_layers):
-        output = shaped.projections(layer).output
-        own = next(n for n, module in model.named_modules() if module is output)
-        bias = state.get(f"{own}.bias")
+        output = whole.projections(layer).output
+        path = next(path for path, module in model.named_modules() if module is output)
+        bias = state.get(f"{path}.bias")
         if output.bias is None and bias is not None and bias.shape == (output.out_features,):
             add_bias(output, torch.zeros_like(bias))  # what stands in the place of removed heads
     try:
@@ -194,8 +194,7 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, held:
         raise ModelError(
             f"The weights of '{name}' do not fit its record: {str(error).splitlines()[-1].strip()}"
         ) from error
-    tied = {k for k in missing if _is_tied(model, k, state)}
-    if unexpected or set(missing) - tied:
+    if unexpected or not all(_is_tied(model, key, state) for key in missing):
         raise ModelError(f"The weights of '{name}' do not fit its configuration. Save the pruned model again.")
     return model
 
@@ -210,15 +209,15 @@ def _recorded(record: dict[str, Any], name: object) -> tuple[HeadMask, str]:
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
             raise ModelError(f"{RECORD} of '{name}': {key} is a whole number from 1 to {most:,}.")
     kind = str(record["kind"])[:40]
-    if not trained_part(kind):
+    if answer_to(kind) is None:
         raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
     return HeadMask.from_hex(str(record["present"]), *sizes), kind
 
 
 def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -> bool:
     """Whether a weight missing from a file is another name of one that is there."""
-    own = model.state_dict()
-    return any(own[key].data_ptr() == own[k].data_ptr() for k in state if k in own)
+    weights = model.state_dict()
+    return any(weights[key].data_ptr() == weights[other].data_ptr() for other in state if other in weights)
 
 
 def _check_sentencepiece(folder: Path) -> None:
@@ -269,8 +268,9 @@ def _check_class(folder: Path) -> None:
     """Refuse any other class of transformers in a tokenizer's place, before it is built."""
     for file in (CONFIG, TOKENIZER):
         named = read_json(folder / file, folder.name).get("tokenizer_class") if (folder / file).is_file() else None
-        known = None if not isinstance(named, str) else getattr(transformers, named, None)
-        if known is not None and not re.search(r"(Tokenizer|TokenizerFast|Backend)$", str(named)):
+        if not isinstance(named, str) or getattr(transformers, named, None) is None:
+            continue
+        if not re.search(r"(Tokenizer|TokenizerFast|Backend)$", named):
             raise ValueError(f"tokenizer_class of {file} is {shown(named)}, which is no tokenizer")
 
 
@@ -300,14 +300,14 @@ def fresh(model: Any, seed: int) -> Any:
 
     Heads, layers and blocks that the model has lost stay lost.
     """
-    own = copy.deepcopy(model)
-    _unmark(own)
+    redrawn = copy.deepcopy(model)
+    _unmark(redrawn)
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         # an emptied feed-forward block has nothing to draw, and torch warns of that
         warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
         torch.manual_seed(seed)
-        own.init_weights()
-    return own
+        redrawn.init_weights()
+    return redrawn
 
 
 def renew_head(model: Any, seed: int) -> None:

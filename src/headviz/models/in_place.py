@@ -36,9 +36,6 @@ class _Switched:
     calls: dict[nn.Module, int] = field(default_factory=dict)  # since the pass began
     gated: set[int] = field(default_factory=set)
 
-    def begin(self) -> None:
-        self.calls.clear()
-
     def apply(self, module: nn.Module, states: Tensor) -> Tensor:
         """``states`` [..., heads · head size], with the heads that are off at zero."""
         place = self.calls.get(module, 0) % len(self.rows[module])
@@ -107,17 +104,12 @@ def prune_heads(model: Any, heads: MaskLike) -> None:
     place = _place(model)
     place.require_described()
     require_prunable(place)
-    off = _off(place, heads)
-    left = place.present.without([(row, head) for row, gone in off.items() for head in gone])
-    require_even(place, left)
+    kept = place.present | place.read(heads)
+    require_even(place, kept)
     if place.family.own_attention is not None:  # transformers' module expects the same heads in every layer
         put_in(place.model, place.family.own_attention)
-    record(cut(place, left), place.config)
-    place.config.pruned_heads = {
-        row: sorted({*place.present.off_in(row), *off.get(row, ())})
-        for row in range(place.num_layers)
-        if place.present.off_in(row) or off.get(row)
-    }
+    record(cut(place, kept), place.config)
+    place.config.pruned_heads = {row: list(kept.off_in(row)) for row in range(place.num_layers) if kept.off_in(row)}
 
 
 def _why_missed(switched: _Switched, missed: set[int]) -> str:
@@ -147,8 +139,8 @@ def _place(network: Any) -> Network:
     if isinstance(model, Network):
         raise ModelError("This is headviz's own model: give the mask to the call instead (mask=).")
     if not isinstance(network, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
-        own = " Give what its attribute 'model' is." if hasattr(model, "model") else ""  # a pipeline, a Trainer
-        raise ModelError(f"A transformers model is needed, such as BertForSequenceClassification.{own}")
+        hint = " Give what its attribute 'model' is." if hasattr(model, "model") else ""  # a pipeline, a Trainer
+        raise ModelError(f"A transformers model is needed, such as BertForSequenceClassification.{hint}")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
         raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")
     if is_peft(model):
@@ -170,8 +162,8 @@ def _output(place: Network, row: int) -> Any:
 def _check_width(place: Network, row: int) -> None:
     try:
         output = _output(place, row)
-        known = isinstance(output.weight, Tensor)  # of a quantised layer it is a method
-        width = weight_of(output).shape[1] if known else output.in_features
+        is_plain = isinstance(output.weight, Tensor)  # of a quantised layer it is a method
+        width = weight_of(output).shape[1] if is_plain else output.in_features
     except AttributeError as error:
         raise ModelError(f"{place.title} without its usual modules cannot be masked: {error}.") from error
     heads = len(place.present.kept_in(row))
@@ -192,10 +184,9 @@ def _switched(place: Network, off: dict[int, list[int]]) -> _Switched:
     switched = _Switched(place.model, {}, {})
     for row in range(place.num_layers):
         output = _output(place, row)
-        present, gone = place.present.kept_in(row), set(off.get(row, ()))
-        factors = torch.tensor([0.0 if head in gone else 1.0 for head in present])
+        factors = torch.tensor([0.0 if head in off[row] else 1.0 for head in place.present.kept_in(row)])
         switched.rows.setdefault(output, []).append(row)
-        switched.gates.setdefault(output, []).append(factors.repeat_interleave(place.head_size) if gone else None)
+        switched.gates.setdefault(output, []).append(factors.repeat_interleave(place.head_size) if off[row] else None)
     return switched
 
 
@@ -204,11 +195,11 @@ def _open(place: Network) -> None:
         _HOOKED[place.model] = _HOOKED.get(place.model, 0) + 1
         if _HOOKED[place.model] > 1:
             return
-        outputs = {id(m): m for row in range(place.num_layers) for m in [_output(place, row)]}
+        outputs = dict.fromkeys(_output(place, row) for row in range(place.num_layers))
         base: Any = place.model.base_model
         _HANDLES[place.model] = [
             base.register_forward_pre_hook(_begin),
-            *(output.register_forward_pre_hook(_gate) for output in outputs.values()),
+            *(output.register_forward_pre_hook(_gate) for output in outputs),
         ]
 
 
@@ -225,20 +216,20 @@ def _close(model: nn.Module) -> None:
 def _begin(base: nn.Module, _: Any) -> None:
     for switched in _ACTIVE.get():
         if switched.model.base_model is base:
-            switched.begin()
+            switched.calls.clear()
 
 
 def _gate(output: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """What W_O reads, under the masks of the blocks that this thread has open."""
-    mine = [switched for switched in _ACTIVE.get() if output in switched.rows]
-    if not mine:
+    blocks = [switched for switched in _ACTIVE.get() if output in switched.rows]
+    if not blocks:
         _PASSED_OVER.add(output)
-    if not mine and (getattr(output, "_is_replica", False) or torch._C._current_graph_task_id() != -1):
-        raise ModelError(
-            "This pass runs in a thread that PyTorch started (DataParallel, or gradient checkpointing on a GPU), which "
-            "the mask does not reach. Use one device and no gradient checkpointing, or headviz.prune_heads."
-        )
+        if getattr(output, "_is_replica", False) or torch._C._current_graph_task_id() != -1:
+            raise ModelError(
+                "This pass runs in a thread that PyTorch started (DataParallel, or gradient checkpointing on a GPU), "
+                "which the mask does not reach. Use one device and no gradient checkpointing, or headviz.prune_heads."
+            )
     states = inputs[0]
-    for switched in mine:
+    for switched in blocks:
         states = switched.apply(output, states)
     return (states, *inputs[1:])

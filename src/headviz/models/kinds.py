@@ -26,16 +26,9 @@ def answer_to(kind: str) -> Answer | None:
     return next((answer for answer in ANSWERS.values() if answer.kind == kind), None)
 
 
-def trained_part(kind: str) -> str:
-    """What a kind's trained part is called; empty for an unknown kind."""
-    answer = answer_to(kind)
-    return "" if answer is None else answer.trained
-
-
 def auto_class(kind: str) -> Any:
     """transformers' loader for a kind of model."""
-    answer = answer_to(kind)
-    assert answer is not None
+    answer: Any = answer_to(kind)
     return getattr(transformers, answer.auto_class)
 
 
@@ -54,26 +47,26 @@ def kind_of(model: Any) -> str:
     raise ModelError(f"{name} has no classification head. Use a …ForSequenceClassification model. {AS_IT_IS}")
 
 
-def wanted_kind(raw: dict[str, Any], name: object, asked: Answer | None, head_asked: bool) -> str:
-    """The kind as which a folder with this configuration is loaded: that of the job ``asked`` for, else its own."""
+def kind_to_load(raw: dict[str, Any], name: object, answer: Answer | None, new_head: bool) -> str:
+    """The kind as which a folder with this configuration is loaded: that of the job asked for, else its own."""
     family = family_of(str(raw.get("model_type", "")))
     architectures = raw.get("architectures") or []
-    own = next((kind for a in architectures if (kind := kind_named(a, family.has_decoder)) is not None), None)
+    saved_kind = next((kind for a in architectures if (kind := kind_named(a, family.has_decoder)) is not None), None)
     if not family.has_decoder:
-        if asked is None:
-            return CLASSIFICATION if head_asked or own in (None, MASKED_LM) else own
-        if not head_asked and own not in (None, asked.kind) and MASKED_LM not in (own, asked.kind):
+        if answer is None:
+            return CLASSIFICATION if new_head or saved_kind in (None, MASKED_LM) else saved_kind
+        if not new_head and saved_kind not in (None, answer.kind) and MASKED_LM not in (saved_kind, answer.kind):
             raise ModelError(
-                f"'{name}' is a {architectures[0]}, which has no {asked.trained}: its job is not {asked.job}."
+                f"'{name}' is a {architectures[0]}, which has no {answer.trained}: its job is not {answer.job}."
             )
-        return asked.kind
-    if (asked is not None and asked.decoder is False) or (head_asked and not family.classifies):
+        return answer.kind
+    if (answer is not None and answer.decoder is False) or (new_head and not family.classifies):
         raise ModelError(
             f"'{name}' is an encoder-decoder model ({family.title}): it translates, and takes no other head."
         )
-    if head_asked or own == CLASSIFICATION:
+    if new_head or saved_kind == CLASSIFICATION:
         return CLASSIFICATION
-    if own is None and architectures:
+    if saved_kind is None and architectures:
         raise ModelError(
             f"'{name}' is a {architectures[0]}, which neither classifies nor translates. Use a "
             "…ForSequenceClassification or …ForConditionalGeneration model."
@@ -86,42 +79,37 @@ def _translation() -> str:
     return answer_named("sentence").kind
 
 
-def claimed(config: Any, kind: str, asked: Answer | None, name: object) -> None:
-    """Write the job ``asked`` for into a configuration, if a model of this kind and size can have it."""
-    if asked is None:
+def set_job(config: Any, kind: str, answer: Answer | None, name: object) -> None:
+    """Write the job that was asked for into a configuration, if a model of this kind and size can have it."""
+    if answer is None:
         return
-    if asked.kind != kind or not asked.possible(int(config.num_labels)):
-        fit = [a.job for a in ANSWERS.values() if a.kind == kind and a.possible(int(config.num_labels))]
+    if answer.kind != kind or not answer.possible(int(config.num_labels)):
+        jobs = [a.job for a in ANSWERS.values() if a.kind == kind and a.possible(int(config.num_labels))]
         outputs = f"{config.num_labels} output{'s' if config.num_labels > 1 else ''}"
-        raise ModelError(f"'{name}' has {outputs}: its job can be {' or '.join(fit)}, not {asked.job}.")
+        raise ModelError(f"'{name}' has {outputs}: its job can be {' or '.join(jobs)}, not {answer.job}.")
     if hasattr(config, JOB):
         delattr(config, JOB)
-    asked.claim(config)
-    if answer_in(kind, config.to_dict(), int(config.num_labels)) is not asked:
-        setattr(config, JOB, asked.job)
+    answer.claim(config)
+    if answer_in(kind, config.to_dict(), int(config.num_labels)) is not answer:
+        setattr(config, JOB, answer.job)
 
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> TransformerModel:
     """Our class around it, with headviz's attention inside."""
-    if kind == CLASSIFICATION and int(model.config.num_labels) > 1:
-        _one_answer(model.config.problem_type, name)
-    own = family_of(model.config.model_type).own_attention
-    if own is not None:
-        put_in(model, own)
+    config = model.config
+    if kind == CLASSIFICATION and int(config.num_labels) > 1 and config.problem_type == "regression":
+        raise ModelError(
+            f"'{name}' gives several numbers for a text (problem_type 'regression'), and headviz takes one. If they "
+            "are classes, name the job (--job class or --job labels, job='class' or job='labels')."
+        )
+    own_attention = family_of(config.model_type).own_attention
+    if own_attention is not None:
+        put_in(model, own_attention)
     answer = answer_to(kind)
     if answer is not None and "model" in answer.own:
-        made: TransformerModel = plugins.function(answer.own["model"])(model, tokenizer, present, name)
-        return made
+        wrapper: TransformerModel = plugins.function(answer.own["model"])(model, tokenizer, present, name)
+        return wrapper
     return (Embedder if kind == VECTOR else Classifier)(model, tokenizer, present, name, kind)
-
-
-def _one_answer(problem: str | None, name: str) -> None:
-    """Refuse a model that gives a text several numbers."""
-    if problem == "regression":
-        raise ModelError(
-            f"'{name}' gives several numbers for a text (problem_type '{problem}'), and headviz takes one. If they are "
-            "classes, name the job (--job class or --job labels, job='class' or job='labels')."
-        )
 
 
 def use_our_attention(model: Any) -> None:

@@ -31,7 +31,7 @@ from .folders import (
     weights_present,
 )
 from .hub import MODELS, locate, require_model
-from .kinds import claimed, kind_of, use_our_attention, wanted_kind, wrapped
+from .kinds import kind_of, kind_to_load, set_job, use_our_attention, wrapped
 from .recorded import forget, present_in, recorded
 from .saving import FORMAT, RECORD, WEIGHTS
 from .vector import Pooling
@@ -98,52 +98,51 @@ def load(
     seed_number(seed)
     folder = locate(name, revision)
     require_model(folder, name)
-    for other in MODELS.values():
-        if (folder / other.file).is_file():
+    for format_ in MODELS.values():
+        if (folder / format_.file).is_file():
             plain = fresh_labels is None and class_names is None and not masked_lm
-            return plugins.function(other.load)(
+            return plugins.function(format_.load)(
                 folder, str(name), pick_device(device), pick_dtype(dtype), job if plain else "another"
             )
     if is_adapter(folder):
         if fresh_labels is not None:
             raise ModelError(f"'{name}' is an adapter; a fresh head is put on a model. Merge it: headviz convert.")
-        head = WORD.job if masked_lm else job
-        return _adapted(folder, name, pick_device(device), pick_dtype(dtype), head, class_names)
+        job = WORD.job if masked_lm else job
+        return _adapted(folder, name, pick_device(device), pick_dtype(dtype), job, class_names)
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
     if not (folder / WEIGHTS).exists():
         weights_present(folder, name)
     raw, held = check_folder(folder, name)
     check_activations(raw, name)
-    asked = WORD if masked_lm else None if job is None else answer_named(job)
-    pooling, new = None, fresh_labels is not None
-    if asked is VECTOR or (asked is None and fresh_labels is None and is_embedder(folder, name)):
-        asked, pooling = VECTOR, Pooling.read(folder, name, new=new)
+    answer = WORD if masked_lm else None if job is None else answer_named(job)
+    pooling, new_head = None, fresh_labels is not None
+    if answer is VECTOR or (answer is None and not new_head and is_embedder(folder, name)):
+        answer, pooling = VECTOR, Pooling.read(folder, name, new=new_head)
         fresh_labels = None  # there is no head to draw
-    kind = wanted_kind(raw, name, asked, new)
-    where = pick_device(device)
-    precision = pick_dtype(dtype)
+    kind = kind_to_load(raw, name, answer, new_head)
+    device, dtype = pick_device(device), pick_dtype(dtype)
     tokenizer = load_tokenizer(folder, name, raw.get("vocab_size"))
     pruned = recorded(raw) is not None
     if fresh_labels is not None and (pruned or (folder / WEIGHTS).exists() or raw.get("pruned_heads")):
         raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
-    about = read_json(folder / RECORD, name) if (folder / RECORD).exists() else {}
-    if about.get("format", FORMAT) != FORMAT:  # that of headviz 0.1, or one that is not known yet
-        model, present, report = load_pruned(folder, about, held, name)
-        if report != kind:
-            raise ModelError(f"'{name}' holds a {report} model.")
+    record = read_json(folder / RECORD, name) if (folder / RECORD).exists() else {}
+    if record.get("format", FORMAT) != FORMAT:  # that of headviz 0.1, or one that is not known yet
+        model, present, recorded_kind = load_pruned(folder, record, held, name)
+        if recorded_kind != kind:
+            raise ModelError(f"'{name}' holds a {recorded_kind} model.")
     elif raw.get("pruned_heads") and not pruned:
         model, present = load_pruned_by_transformers(folder, kind, held, name)
     else:
         model = load_plain(folder, name, raw, held, fresh_labels, kind, seed)
         present = present_in(model.config)
     forget(model.config)
-    claimed(model.config, kind, asked, name)
+    set_job(model.config, kind, answer, name)
     if class_names is not None:
         _name_classes(model.config, class_names, kind, name)
     _refuse_nan(model, name)
-    model = model.to(device=where, dtype=precision)
-    made: Any = wrapped(model, tokenizer, present, str(name), kind)
-    return made if pooling is None else replace(made, pooling=pooling, cut_at=pooling.length)
+    model = model.to(device=device, dtype=dtype)
+    clf: Any = wrapped(model, tokenizer, present, str(name), kind)
+    return clf if pooling is None else replace(clf, pooling=pooling, cut_at=pooling.length)
 
 
 def _adapted(
@@ -162,9 +161,10 @@ def _adapted(
     if adapter.outputs is None:
         base: Any = load(below, device="cpu", job=job)
     else:
-        names = labels_of(read_json(below / CONFIG, name), name)
-        own = names if len(names) == adapter.outputs else tuple(f"LABEL_{i}" for i in range(adapter.outputs))
-        base = load(below, device="cpu", fresh_labels=own, job=job)
+        labels = labels_of(read_json(below / CONFIG, name), name)
+        if len(labels) != adapter.outputs:
+            labels = tuple(f"LABEL_{i}" for i in range(adapter.outputs))
+        base = load(below, device="cpu", fresh_labels=labels, job=job)
     model = adapter.merged_into(base.model)
     if class_names is not None:
         _name_classes(model.config, class_names, base.kind, name)
@@ -174,7 +174,7 @@ def _adapted(
 
 
 def _check_names(option: str, names: object) -> None:
-    texts = isinstance(names, list | tuple) and all(isinstance(one, str) and one for one in names)
+    texts = isinstance(names, list | tuple) and all(isinstance(text, str) and text for text in names)
     if not isinstance(names, list | tuple) or not names or not texts or len(set(names)) < len(names):
         raise ModelError(f"{option} are different names, such as ('no', 'yes'), not {shown(names)}.")
 
@@ -187,7 +187,7 @@ def _name_classes(config: Any, names: Sequence[str], kind: str, name: object) ->
     if len(names) != count:
         raise ModelError(f"class_names names {len(names)} classes, but '{name}' has {count} outputs.")
     config.id2label = dict(enumerate(names))
-    config.label2id = {one: i for i, one in enumerate(names)}
+    config.label2id = {label: i for i, label in enumerate(names)}
 
 
 def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None = None) -> Classifier | Any:
@@ -218,27 +218,25 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None
         )
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise ModelError(f"headviz.wrap needs the model's tokenizer, of transformers, not {shown(tokenizer)}.")
-    kind, asked = kind_of(model), None if job is None else answer_named(job)
+    kind, answer = kind_of(model), None if job is None else answer_named(job)
     require_described(model, family_of(config.model_type), name)
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
     without_wrappers(own)
     use_our_attention(own)
     forget(own.config)
-    claimed(own.config, kind, asked, name)
+    set_job(own.config, kind, answer, name)
     return wrapped(own, tokenizer, present_in(config), name, kind)
 
 
 def pick_device(device: str | torch.device) -> torch.device:
     """``auto`` is CUDA, MPS, CPU in that order; a device that is not there is an error."""
-    named = str(device) if isinstance(device, str | torch.device) else shown(device)
-    if named == "auto":
+    name = str(device) if isinstance(device, str | torch.device) else shown(device)
+    if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
-        if torch.backends.mps.is_available():
-            return torch.device("mps")
-        return torch.device("cpu")
-    name = device_named(named)
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    name = device_named(name)
     try:
         chosen = torch.device(name)
         torch.empty(0, device=chosen)

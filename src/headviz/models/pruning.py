@@ -16,18 +16,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import MaskError, ModelError
+from ..errors import ModelError
 from ..heads import HeadMask
-from ..models.network import require_model
 from ..storage.exchange import MaskLike
 from .families import CROSS
-from .network import Network, add_bias, added_bias
+from .network import Network, add_bias, added_bias, require_model
 
 OUT, IN = (0, 1)  # the outputs or the inputs of a map
 SIZES = {False: ("out_features", "in_features"), True: ("nf", "nx")}
@@ -96,26 +95,29 @@ def parts(clf: Network, row: int, before: HeadMask, after: HeadMask) -> Iterator
     attention, where = clf.attention(row)
     group, size = clf.group_size, clf.head_size
     present, kept = before.kept_in(row), after.kept_in(row)
-    own = _entries(present, kept, size)
-    shared = _entries(_groups(present, group), _groups(kept, group), size)
+    of_heads = entries(present, kept, size)
+    of_groups = entries(_groups(present, group), _groups(kept, group), size)
 
-    def index(entries: Sequence[int]) -> Tensor:
-        return torch.tensor(entries, dtype=torch.long, device=clf.device)
+    def index(numbers: Sequence[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=clf.device)
 
     query, key, value, output = clf.projections(row)
     if attention.side_by_side:
-        yield Part(query, OUT, index(_entries(present, kept, 3 * size)))
+        yield Part(query, OUT, index(entries(present, kept, 3 * size)))
     elif query is key:  # one matrix of W_Q, W_K and W_V, one below the other
         width, narrow = len(present) * size, len(_groups(present, group)) * size
-        fused = [*own, *(width + i for i in shared), *(width + narrow + i for i in shared)]
+        fused = [*of_heads, *(width + i for i in of_groups), *(width + narrow + i for i in of_groups)]
         yield Part(query, OUT, index(fused))
     else:
-        yield from (Part(query, OUT, index(own)), Part(key, OUT, index(shared)), Part(value, OUT, index(shared)))
+        yield Part(query, OUT, index(of_heads))
+        yield Part(key, OUT, index(of_groups))
+        yield Part(value, OUT, index(of_groups))
     path = attention.module.format(**where)
-    inside = dict(clf.module(path).named_modules())
-    further = (clf.matrix(f"{path}.{name}") for name in attention.further if name in inside)
-    yield from (Part(matrix, OUT, index(own)) for matrix in further)
-    yield Part(output, IN, index(own))
+    modules = dict(clf.module(path).named_modules())
+    for name in attention.further:
+        if name in modules:
+            yield Part(clf.matrix(f"{path}.{name}"), OUT, index(of_heads))
+    yield Part(output, IN, index(of_heads))
 
 
 def fit_vectors(clf: Network, before: HeadMask, row: int) -> None:
@@ -125,8 +127,7 @@ def fit_vectors(clf: Network, before: HeadMask, row: int) -> None:
     for name in clf.attention(row)[0].vectors if old != new else ():
         vector = getattr(module, name)
         fresh = vector.detach().new_zeros(len(new) * size)
-        both = [head for head in new if head in old]
-        fresh[_entries(new, both, size)] = vector.detach()[_entries(old, both, size)]
+        fresh[entries(new, old, size)] = vector.detach()[entries(old, new, size)]
         setattr(module, name, _like(vector, fresh))
 
 
@@ -142,9 +143,10 @@ def _groups(heads: Sequence[int], group: int) -> list[int]:
     return sorted({h // group for h in heads})
 
 
-def _entries(present: Sequence[int], kept: Sequence[int], size: int) -> list[int]:
-    stay = set(kept)
-    return [i * size + k for i, h in enumerate(present) if h in stay for k in range(size)]
+def entries(present: Sequence[int], chosen: Iterable[int], size: int) -> list[int]:
+    """Where a matrix with the heads ``present`` has those of the ``chosen`` that it holds."""
+    chosen = set(chosen)
+    return [i * size + k for i, head in enumerate(present) if head in chosen for k in range(size)]
 
 
 N = TypeVar("N", bound=Network)
@@ -168,20 +170,19 @@ def cut(clf: N, kept: HeadMask) -> N:
     for row in range(clf.num_layers):
         if clf.present.kept_in(row) != kept.kept_in(row):
             if clf.fill is not None:
-                output = smaller.projections(row).output
-                add_bias(output, _bias_for(clf, kept, row, weight_of(output)))
+                present = clf.present.kept_in(row)
+                gone = entries(present, kept.off_in(row), clf.head_size)
+                fill_in(clf.projections(row).output, clf.fill.values[row][list(present)], gone)
             for part in parts(clf, row, clf.present, kept):
                 keep(part)
     settle(smaller, clf.present)
     return smaller
 
 
-def _bias_for(clf: Network, kept: HeadMask, layer: int, weight: torch.Tensor) -> torch.Tensor:
-    """[D] what W_O makes of the vectors in the place of a layer's heads that are about to go."""
-    assert clf.fill is not None
-    present, stay, size = clf.present.kept_in(layer), set(kept.kept_in(layer)), clf.head_size
-    rows = [i * size + k for i, head in enumerate(present) if head not in stay for k in range(size)]
-    return added_bias(weight, clf.fill.values[layer][list(present)], torch.tensor(rows, device=weight.device))
+def fill_in(output: Any, fill: Tensor, columns: list[int]) -> None:
+    """What a fill [h, d] has for these columns of W_O becomes a bias of it, in place: their heads are about to go."""
+    weight = weight_of(output)
+    add_bias(output, added_bias(weight, fill, torch.tensor(columns, device=weight.device)))
 
 
 def settle(clf: Network, before: HeadMask) -> None:
@@ -220,10 +221,10 @@ def never_empty(clf: Network, kept: HeadMask) -> list[int]:
     return [row for row in range(clf.num_layers) if clf.family.why_not_empty and not kept.kept_in(row)]
 
 
-def require_even(clf: Network, left: HeadMask) -> None:
+def require_even(clf: Network, kept: HeadMask) -> None:
     """Refuse what transformers' own attention functions cannot run: they know no list of whose keys are whose."""
     for row in range(clf.num_layers):
-        if key_index(left, row, clf.group_size) is not None:
+        if key_index(kept, row, clf.group_size) is not None:
             raise ModelError(
                 f"With these heads {clf.row_name(row)} of {clf.title} has groups of different sizes, which "
                 f"transformers' own attention cannot run: {clf.group_size} heads share their keys. Remove equally many "
@@ -231,20 +232,17 @@ def require_even(clf: Network, left: HeadMask) -> None:
             )
     if clf.family.own_attention is None and any(a.position_table for a in clf.family.attention.values()):
         for rows in clf.stacks.values():
-            if len({tuple(left.kept_in(row)) for row in rows}) > 1:
+            if len({kept.kept_in(row) for row in rows}) > 1:
                 raise ModelError(
                     f"The layers of a {clf.title} stack share one table of positions by head, so transformers needs "
                     "the same heads in all of them. headviz.prune(headviz.wrap(model, tokenizer), mask) takes any."
                 )
 
 
-def zero_columns(matrix: nn.Module, heads: list[int], head_size: int) -> None:
-    """Zero what W_O reads from these heads (by their place in the matrix)."""
+def zero_columns(matrix: nn.Module, columns: list[int]) -> None:
+    """Zero these columns of W_O."""
     weight = weight_of(matrix).detach().clone()
-    if len(heads) * head_size > weight.shape[1]:
-        raise MaskError("More heads than the matrix has.")
-    for h in heads:
-        weight[:, h * head_size : (h + 1) * head_size] = 0
+    weight[:, columns] = 0
     matrix.weight = nn.Parameter(weight.T.contiguous() if is_transposed(matrix) else weight, requires_grad=False)
 
 
@@ -252,8 +250,7 @@ def position_tables(clf: Network) -> Iterator[tuple[nn.Embedding, range]]:
     """Each table and the rows of the grid that it serves."""
     for stack, attention in clf.family.attention.items():
         if attention.position_table:
-            path = attention.position_table
-            yield clf.plain(path, nn.Embedding), clf.stacks[stack]
+            yield clf.plain(attention.position_table, nn.Embedding), clf.stacks[stack]
 
 
 def table_columns(present: HeadMask, rows: range) -> list[int]:
@@ -276,15 +273,14 @@ def fit_tables(clf: Network, before: HeadMask) -> None:
         if old != new:
             weight = table.weight.detach()
             fresh = weight.new_zeros(table.num_embeddings, len(new))
-            kept = [h for h in new if h in old]
-            fresh[:, [new.index(h) for h in kept]] = weight[:, [old.index(h) for h in kept]]
+            fresh[:, entries(new, old, 1)] = weight[:, entries(old, new, 1)]
             table.weight = nn.Parameter(fresh, requires_grad=False)
             table.embedding_dim = len(new)
         for row in rows:
-            own = [new.index(h) for h in clf.present.kept_in(row)]
+            columns = entries(new, clf.present.kept_in(row), 1)
             clf.attention_module(row).register_buffer(
                 "bias_heads",
-                None if len(own) == len(new) else torch.tensor(own, dtype=torch.long, device=clf.device),
+                None if len(columns) == len(new) else torch.tensor(columns, dtype=torch.long, device=clf.device),
                 persistent=False,
             )
     if next(position_tables(clf), None) is not None:

@@ -28,8 +28,8 @@ from ..storage.writing import disk_errors
 from .feed_forward import fill_up, neurons, require_known, uneven
 from .folder_check import first_line, read_json
 from .hub import is_hub_id
-from .network import Network, add_bias, added_bias, has_own_bias
-from .pruning import parts, require_even, settle, weight_of, widen, zero_columns
+from .network import Network, has_own_bias
+from .pruning import entries, fill_in, parts, require_even, settle, widen, zero_columns
 from .recorded import CODE_OF, POSITIONS, SHAPES, record
 
 # -----------------------------------------------------------------------------------------------
@@ -94,31 +94,31 @@ class Measured:
         return out
 
 
-def card(clf: Network, portable: bool = False, measured: Measured | None = None) -> str:
+def card(clf: Network, portable: bool, full_source: str, measured: Measured) -> str:
     """The text of README.md, with the hub's metadata in front."""
-    full, measured = _came_from(clf, measured)
-    source, measured = Path(full).name or type(clf.model).__name__, measured or Measured()
+    source = Path(full_source).name or type(clf.model).__name__
     kept = [clf.present.kept_in(row) for row in range(clf.num_layers)]
+    table = [["layer", "heads"], ["---", "---"]]
+    table += [[clf.row_name(row), " ".join(map(str, heads)) or "none"] for row, heads in enumerate(kept)]
     sizes = neurons(clf) if len(clf.stacks) == 1 else []  # of several stacks a row is no layer
-    title = ["layer", "heads", *(["neurons"] if sizes else [])]
-    rows = [[clf.row_name(row), " ".join(map(str, heads)) or "none"] for row, heads in enumerate(kept)]
-    rows = [[*row, f"{size:,}"] for row, size in zip(rows, sizes, strict=True)] if sizes else rows
-    lines = measured.lines()
+    if sizes:
+        column = ["neurons", "---", *(f"{size:,}" for size in sizes)]
+        table = [[*row, cell] for row, cell in zip(table, column, strict=True)]
     return TEXT.format(
-        metadata=_metadata(clf, full, f"{source}, pruned", measured),
+        metadata=_metadata(clf, full_source, f"{source}, pruned", measured),
         source=source,
-        gone=clf.num_layers * clf.num_heads - sum(map(len, kept)),
-        heads=clf.num_layers * clf.num_heads,
+        gone=len(clf.present.off),
+        heads=clf.present.size,
         family=clf.family.title,
         parameters=sum(weight.numel() for weight in clf.model.parameters()),
         model=type(clf.model).__name__,
-        cost="".join(f"- {line}\n" for line in lines) or "Not measured.\n",
-        portable=PORTABLE.format(model=type(clf.model).__name__, trust=TRUST) if portable else "",
-        table="\n".join(f"| {' | '.join(row)} |" for row in (title, ["---"] * len(title), *rows)),
+        cost="".join(f"- {line}\n" for line in measured.lines()) or "Not measured.\n",
+        portable=PORTABLE.format(trust=TRUST) if portable else "",
+        table="\n".join(f"| {' | '.join(row)} |" for row in table),
     )
 
 
-def _came_from(clf: Network, measured: Measured | None = None) -> tuple[str, Measured | None]:
+def _came_from(clf: Network, measured: Measured | None) -> tuple[str, Measured | None]:
     """The name of the model that was pruned, and what was measured; of a folder that was saved, as it says."""
     folder = Path(clf.name)
     if not clf.name or not (folder / RECORD).is_file():
@@ -126,9 +126,9 @@ def _came_from(clf: Network, measured: Measured | None = None) -> tuple[str, Mea
     about = read_json(folder / RECORD, clf.name)
     if about.get("digest") != clf.filled(None).digest:  # more is removed since, or trained
         return clf.name, measured
-    before, known = about.get("measured"), {one.name for one in fields(Measured)}
-    if measured is None and isinstance(before, Mapping) and before.keys() <= known:
-        measured = Measured(**before)
+    saved, names = about.get("measured"), {f.name for f in fields(Measured)}
+    if measured is None and isinstance(saved, Mapping) and saved.keys() <= names:
+        measured = Measured(**saved)
     return str(about.get("source") or clf.name), measured
 
 
@@ -243,11 +243,13 @@ def make_portable(clf: Network, config: Any) -> str:
     with torch.device("meta"), quiet():
         whole = classes[-1](copy.deepcopy(model.config))
     setattr(config, SHAPES, dict(_differences(model.base_model, whole.base_model)))
-    own = ((path, getattr(module, "bias_heads", None)) for path, module in model.base_model.named_modules())
-    setattr(config, POSITIONS, {path: heads.tolist() for path, heads in own if heads is not None})
-    names = [one.__name__ for one in classes]
+    heads = ((path, getattr(module, "bias_heads", None)) for path, module in model.base_model.named_modules())
+    setattr(config, POSITIONS, {path: index.tolist() for path, index in heads if index is not None})
+    names = [kind.__name__ for kind in classes]
     opened_by = {
-        auto: f"{Path(MODELLING).stem}.Pruned{one.__name__}" for one in classes for auto in _auto_classes(one, config)
+        auto: f"{Path(MODELLING).stem}.Pruned{kind.__name__}"
+        for kind in classes
+        for auto in _auto_classes(kind, config)
     }
     setattr(config, CODE_OF, opened_by)
     header = CODE.format(
@@ -266,20 +268,20 @@ def require_equal(clf: Any, folder: Path) -> None:
     batch = {k: v.cpu() for k, v in clf.sample(["a b c d e"]).items()}
     with quiet(), torch.inference_mode():
         expected = clf.graph(batch, model=copy.deepcopy(clf.model).cpu().eval())[-1].float()
-        own = runpy.run_path(str(folder / MODELLING))[f"Pruned{_theirs(clf.model).__name__}"]
+        kind = runpy.run_path(str(folder / MODELLING))[f"Pruned{_theirs(clf.model).__name__}"]
         try:
-            model = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()
+            model = kind.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()
             output = clf.graph(batch, model=model)[-1].float()
         except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run
             raise ModelError(
                 f"{clf.title} with these heads cannot be saved as portable, because transformers' own code does not "
                 f"run it ({first_line(error)}). Save it without portable, or leave a head where a layer has none."
             ) from error
-    wrong = float((output - expected).abs().max()) / max(1.0, float(expected.abs().max()))
-    if not wrong <= EQUAL:
+    difference = float((output - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+    if not difference <= EQUAL:
         raise ModelError(
-            f"{clf.title} cannot be saved as portable: by transformers' own code its outputs differ by {wrong:.2g}. "
-            "Save it without portable."
+            f"{clf.title} cannot be saved as portable: by transformers' own code its outputs differ by "
+            f"{difference:.2g}. Save it without portable."
         )
 
 
@@ -342,13 +344,18 @@ def save(clf: Network, folder: Path, portable: bool = False, measured: Measured 
             return
         _save_plain(clf.model, into, clf, portable)
         # config.json has the heads
-        source, known = _came_from(clf, measured)
-        if not is_hub_id(source) or Path(source).is_dir():
-            source = Path(source).name if source else ""
-        about = {"format": FORMAT, "digest": clf.filled(None).digest, "source": source}
-        about |= {"heads_per_layer": clf.heads_per_layer, "neurons_per_layer": neurons(clf), "measured": plain(known)}
+        source, known_measures = _came_from(clf, measured)
+        about = {
+            "format": FORMAT,
+            "digest": clf.filled(None).digest,
+            "source": source if is_hub_id(source) and not Path(source).is_dir() else Path(source).name,
+            "heads_per_layer": clf.heads_per_layer,
+            "neurons_per_layer": neurons(clf),
+            "measured": plain(known_measures),
+        }
         (into / RECORD).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        (into / "README.md").write_text(card(clf, portable, measured), encoding="utf-8")
+        text = card(clf, portable, source, known_measures or Measured())
+        (into / "README.md").write_text(text, encoding="utf-8")
 
     return write_folder(folder, write, size_of(clf.model))
 
@@ -369,12 +376,12 @@ def export_masked(clf: Network, folder: Path, mask: MaskLike | None = None) -> P
     under = clf.under(mask)
     whole = with_all_shapes(clf)
     for layer in range(clf.num_layers):
-        heads = list(under.off_in(layer))
-        if heads:
+        if heads := under.off_in(layer):
             output = whole.projections(layer).output
+            columns = entries(range(clf.num_heads), heads, clf.head_size)
             if clf.fill is not None:
-                _stand_in(clf, output, clf.fill.values[layer], heads)
-            zero_columns(output, heads, clf.head_size)
+                fill_in(output, clf.fill.values[layer], columns)
+            zero_columns(output, columns)
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)
@@ -393,12 +400,6 @@ def require_bias(clf: Network) -> None:
                 f"{clf.family.title} has no bias behind its attention, so a masked export cannot hold what stands in "
                 "a head's place: plain transformers would not read it. Prune for real, which headviz loads."
             )
-
-
-def _stand_in(clf: Network, output: torch.nn.Linear, fill: torch.Tensor, heads: list[int]) -> None:
-    """What stands in the place of these heads becomes a bias of W_O, in place."""
-    rows = [h * clf.head_size + k for h in heads for k in range(clf.head_size)]
-    add_bias(output, added_bias(weight_of(output), fill, torch.tensor(rows, device=clf.device)))
 
 
 def with_all_shapes(clf: Network) -> Network:
@@ -423,8 +424,8 @@ def write_folder(folder: Path, write: Callable[[Path], None], needed: int | None
     """
     try:
         folder = new_folder(folder)
-    except OptionError as wrong:
-        raise ModelError(str(wrong)) from wrong
+    except OptionError as error:
+        raise ModelError(str(error)) from error
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}-", dir=folder.parent))
@@ -466,14 +467,14 @@ def _enterable(mode: int) -> int:
 
 
 def _save_plain(model: Any, folder: Path, pruned: Network | None = None, portable: bool = False) -> None:
-    own = copy.copy(model)  # the same weights; other threads use the model meanwhile
-    own.config = plain_config(model.config)
+    shallow = copy.copy(model)  # the same weights; other threads use the model meanwhile
+    shallow.config = plain_config(model.config)
     if pruned is not None:
-        record(pruned, own.config)
+        record(pruned, shallow.config)
         if portable:
-            (folder / MODELLING).write_text(make_portable(pruned, own.config), encoding="utf-8")
+            (folder / MODELLING).write_text(make_portable(pruned, shallow.config), encoding="utf-8")
     with quiet():
-        own.save_pretrained(folder)
+        shallow.save_pretrained(folder)
     if pruned is not None and portable:
         require_equal(pruned, folder)
 
