@@ -198,7 +198,9 @@ def headviz_attention(
     # a decoder's causal mask is left out where the kernel can do without it
     causal = attention_mask is None and getattr(module, "is_causal", False) and query.shape[2] > 1
     if position_bias is not None:
-        attention_mask = _with_bias(_bias_of(module, position_bias), attention_mask, causal)
+        index: Tensor | None = getattr(module, "bias_heads", None)  # all layers of a stack share one bias
+        bias = position_bias if index is None else position_bias[:, index]
+        attention_mask = _with_bias(bias, attention_mask, causal)
         causal = False
     if headviz is None and softcap is None:
         out = _sdpa(query, key, value, attention_mask, scaling, dropout, causal)
@@ -238,12 +240,6 @@ def _per_head(module: torch.nn.Module, query: Tensor, shared: Tensor) -> Tensor:
         return shared
     index: Tensor | None = getattr(module, "key_heads", None)
     return shared.repeat_interleave(heads // groups, dim=1) if index is None else shared[:, index]
-
-
-def _bias_of(module: torch.nn.Module, bias: Tensor) -> Tensor:
-    """This module's heads of a bias that all layers of its stack share; pruned modules say which ones are theirs."""
-    index: Tensor | None = getattr(module, "bias_heads", None)
-    return bias if index is None else bias[:, index]
 
 
 def _with_bias(bias: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

@@ -25,11 +25,11 @@ def find_pruneable_heads_and_indices(
 
     ``heads`` have their original numbers; ``n_heads`` is how many the layer has now, without ``already_pruned_heads``.
     """
-    left = set(heads) - set(already_pruned_heads)
+    to_remove = set(heads) - set(already_pruned_heads)
     stays = torch.ones(n_heads, head_size, dtype=torch.bool)
-    for head in left:
-        stays[head - sum(gone < head for gone in already_pruned_heads)] = False
-    return left, stays.flatten().nonzero().flatten()
+    for head in to_remove:
+        stays[head - sum(pruned < head for pruned in already_pruned_heads)] = False
+    return to_remove, stays.flatten().nonzero().flatten()
 
 
 def prune_linear_layer(layer: nn.Linear, index: Tensor, dim: int = 0) -> nn.Linear:

@@ -71,18 +71,18 @@ class Adapter:
 
         if self.raw.get("peft_type") != "LORA":
             raise ModelError(f"'{self.name}' is an adapter of the kind {shown(self.raw.get('peft_type'))}. {MERGE}")
-        usual = LoraConfig().to_dict()
+        defaults = LoraConfig().to_dict()
         for key, value in self.raw.items():
-            if key not in PLAIN and key not in ABOUT and value and value != usual.get(key):
+            if key not in PLAIN and key not in ABOUT and value and value != defaults.get(key):
                 raise ModelError(f"{ADAPTER} of '{self.name}' sets {shown(key)}, which headviz does not merge. {MERGE}")
         settings = {key: self.raw[key] for key in PLAIN if self.raw.get(key) is not None}
         sizes = [len(w) for key, w in self.state.items() if ".lora_A." in key and w.ndim == 2]
         ranks = [settings.get("r"), *dict(settings.get("rank_pattern") or {}).values()]
-        named = (settings.get(key) or () for key in MODULES)
-        names = [one for value in named for one in ([value] if isinstance(value, str) else value)]
+        values = (settings.get(key) or () for key in MODULES)
+        names = [name for value in values for name in ([value] if isinstance(value, str) else value)]
         fits = (
             all(type(rank) is int and 1 <= rank <= max(sizes, default=0) for rank in ranks)
-            and all(isinstance(one, str) and NAME.fullmatch(one) for one in names)
+            and all(isinstance(name, str) and NAME.fullmatch(name) for name in names)
             and settings.get("init_lora_weights", True) in (True, False, "gaussian", "orthogonal")
         )
         if not fits:
@@ -94,12 +94,11 @@ class Adapter:
         from peft import get_peft_model, set_peft_model_state_dict
 
         try:
-            around = get_peft_model(model, self.config)
-            read: Any = set_peft_model_state_dict(around, self.state)
+            peft_model = get_peft_model(model, self.config)
+            report: Any = set_peft_model_state_dict(peft_model, self.state)
         except (ValueError, RuntimeError, KeyError) as error:
             raise ModelError(f"'{self.name}' does not fit its model {self.base[0]}: {error}"[:400]) from error
-        unread = [k for k in read.missing_keys if "lora_" in k or "modules_to_save" in k]
-        if unread or read.unexpected_keys:
-            wrong = ", ".join([*unread, *read.unexpected_keys][:3])
-            raise ModelError(f"'{self.name}' does not fit its model {self.base[0]}: {wrong}.")
-        return merged(around, self.name)
+        missing = [key for key in report.missing_keys if "lora_" in key or "modules_to_save" in key]
+        if keys := [*missing, *report.unexpected_keys]:
+            raise ModelError(f"'{self.name}' does not fit its model {self.base[0]}: {', '.join(keys[:3])}.")
+        return merged(peft_model, self.name)

@@ -45,27 +45,26 @@ class Cost(Result):
     length: int
 
 
-def cost(clf: Network, mask: MaskLike | None = None, length: int = LENGTH) -> Cost:
-    """The cost once the heads that ``mask`` switches off are really removed."""
-    total = sum(p.numel() for p in clf.model.parameters())
+def _cost(clf: Network, kept: HeadMask, length: int) -> Cost:
+    """The cost once all heads but these are really removed."""
+    parameters = sum(p.numel() for p in clf.model.parameters())
     flops = 0
-    under = clf.under(mask)
     for layer in range(clf.num_layers):
-        for part in parts(clf, layer, clf.present, under):
+        for part in parts(clf, layer, clf.present, kept):
             matrix, size = part.matrix, len(part.index)
-            left = size * matrix.weight.shape[1 - part.dim]
-            flops += 2 * length * left
+            entries = size * matrix.weight.shape[1 - part.dim]
+            flops += 2 * length * entries
             if not clf.family.shared_layers:
                 biased = part.side == OUT and matrix.bias is not None
-                total -= matrix.weight.numel() - left + (matrix.weight.shape[part.dim] - size) * biased
-        gone = len(clf.present.kept_in(layer)) - len(under.kept_in(layer))
-        total -= len(clf.attention(layer)[0].vectors) * gone * clf.head_size
-        width = len(under.kept_in(layer)) * clf.head_size
+                parameters -= matrix.weight.numel() - entries + (matrix.weight.shape[part.dim] - size) * biased
+        width = len(kept.kept_in(layer)) * clf.head_size
+        removed = len(clf.present.kept_in(layer)) * clf.head_size - width
+        parameters -= len(clf.attention(layer)[0].vectors) * removed
         flops += 2 * length * length * width * 2  # scores and the weighted sum
         flops += clf.family.position_flops(clf.model.config, length, width)
     flops += _feed_forward_flops(clf, length)
-    total -= removed_parameters(clf, under)
-    return Cost(total, flops, length)
+    parameters -= removed_parameters(clf, kept)
+    return Cost(parameters, flops, length)
 
 
 def _feed_forward_flops(clf: Network, length: int) -> int:
@@ -146,7 +145,7 @@ class Encoded(Protocol):
     def __len__(self) -> int: ...
 
 
-class Asked(TypedDict, total=False):
+class CallOptions(TypedDict, total=False):
     """What one forward pass keeps and edits, as ``HeadCall`` has it."""
 
     keep_probs: bool
@@ -172,10 +171,10 @@ class TransformerModel(Network, ABC):
 
     def __repr__(self) -> str:
         """One line for a notebook; the weights are in ``model``."""
-        there = f"{self.num_layers}×{self.num_heads} heads"
+        heads = f"{self.num_layers}×{self.num_heads} heads"
         if self.present.off:
-            there += f", {len(self.present.off)} removed"
-        return f"<{type(self).__name__} '{self.name}': {self.title}, {there}, {self.device}>"
+            heads += f", {len(self.present.off)} removed"
+        return f"<{type(self).__name__} '{self.name}': {self.title}, {heads}, {self.device}>"
 
     @property
     @abstractmethod
@@ -218,9 +217,13 @@ class TransformerModel(Network, ABC):
 
     def about_answers(self) -> dict[str, Any]:
         """What it answers with, as ``headviz info --json`` has it."""
-        labels, number = list(self.classes or ()), self.answer is NUMBER
-        about = {"job": self.job, "labels": labels, "answers": self.answers, "regression": number}
-        return about | {"choice": self.answer.choice(self.config.to_dict())}
+        return {
+            "job": self.job,
+            "labels": list(self.classes or ()),
+            "answers": self.answers,
+            "regression": self.answer is NUMBER,
+            "choice": self.answer.choice(self.config.to_dict()),
+        }
 
     def check_classes(self, refusal: UserError | None = None) -> None:
         """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, to explain."""
@@ -287,7 +290,7 @@ class TransformerModel(Network, ABC):
         headviz's forward pass.
         """
         model = self.model if model is None else model
-        batch = {k: v for k, v in batch.items() if k != PLACES}
+        batch = {name: tensor for name, tensor in batch.items() if name != PLACES}
         if call is not None:
             logits = self.forward(batch, call)
         elif self.family.forward is not None and getattr(self.config, "trigram_input", False):
@@ -298,8 +301,8 @@ class TransformerModel(Network, ABC):
 
     def from_graph(self, outputs: Sequence[Tensor], batch: Mapping[str, Tensor]) -> Tensor:
         """The outputs of the sequences, from what ``graph`` gives for a batch."""
-        logits, places = outputs[0] if len(outputs) == 1 else torch.stack(tuple(outputs), dim=-1), batch.get(PLACES)
-        return logits if places is None else at(logits, places)
+        logits = outputs[0] if len(outputs) == 1 else torch.stack(tuple(outputs), dim=-1)
+        return at(logits, batch[PLACES]) if PLACES in batch else logits
 
     @property
     def training_options(self) -> dict[str, Any]:
@@ -342,8 +345,8 @@ class TransformerModel(Network, ABC):
         return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
 
     def gates(self, mask: MaskLike | None) -> tuple[Gate, ...]:
-        whole = None if mask is None else self.read(mask)
-        return gates_for(whole, self.present, self.dtype, self.device, self.stands)
+        mask = None if mask is None else self.read(mask)
+        return gates_for(mask, self.present, self.dtype, self.device, self.stands)
 
     def stands(self, row: int) -> Tensor | None:
         """What stands in the place of a row's heads, [1, h, 1, d]; None = nothing."""
@@ -352,15 +355,15 @@ class TransformerModel(Network, ABC):
         vectors = self.fill.values[row][list(self.present.kept_in(row))]
         return vectors.to(dtype=self.dtype, device=self.device)[None, :, None]
 
-    def call(self, mask: MaskLike | None = None, kernel: Kernel = "sdpa", **asked: Unpack[Asked]) -> HeadCall:
+    def call(self, mask: MaskLike | None = None, kernel: Kernel = "sdpa", **options: Unpack[CallOptions]) -> HeadCall:
         """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
-        return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
+        return HeadCall(self.gates(mask), kernel, order=self.order, **options)
 
     # size and disk ----------------------------------------------------------------------------
 
     def cost(self, mask: MaskLike | None = None, length: int = LENGTH) -> Cost:
         """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
-        return cost(self, mask, length)
+        return _cost(self, self.under(mask), length)
 
     def save(self, folder: str | Path, portable: bool = False, measured: Measured | None = None) -> Path:
         """Write a folder that ``headviz.load`` reads back with equal logits.

@@ -132,12 +132,12 @@ class Classifier(TransformerModel):
         return numbers.pop() if len(numbers) == 1 else None
 
     def check_texts(self, paired: bool) -> None:
-        wanted, classes = self.num_texts, ", ".join(self.labels)
-        if wanted == 2 and not paired:
+        num_texts, classes = self.num_texts, ", ".join(self.labels)
+        if num_texts == 2 and not paired:
             raise TaskError(
                 f"'{self.name}' compares two texts ({classes}), but only one was given. Give its pair as well."
             )
-        if wanted == 1 and paired:
+        if num_texts == 1 and paired:
             raise TaskError(
                 f"'{self.name}' reads one text ({classes}), but a pair was given. "
                 f"Leave the pair out; if the model does take pairs, set {NUM_TEXTS} to 2 in its config.json."
@@ -175,39 +175,37 @@ class Classifier(TransformerModel):
         return encodings
 
     def _encoded(self, *args: list[Any]) -> list[Encoding]:
+        each_token = self.answer.read_at == EACH
+        if each_token and not self.tokenizer.is_fast:
+            raise ModelError(
+                f"The tokenizer of '{self.name}' does not tell where in the text a token stands. Save it as a fast "
+                "tokenizer (tokenizer.json)."
+            )
         options = {
-            "return_offsets_mapping": self.answer.read_at == EACH,
+            "return_offsets_mapping": each_token,
             "return_attention_mask": False,
             "return_token_type_ids": True,
             "return_special_tokens_mask": True,
             "verbose": False,
         }
-        if options["return_offsets_mapping"] and not self.tokenizer.is_fast:
-            raise ModelError(
-                f"The tokenizer of '{self.name}' does not tell where in the text a token stands. Save it as a fast "
-                "tokenizer (tokenizer.json)."
-            )
         with alone_with(self.tokenizer):
             whole = self.tokenizer(*args, truncation=False, **options)
             long = [i for i, ids in enumerate(whole["input_ids"]) if len(ids) > self.max_length]
-            cut: dict[int, int] = {i: j for j, i in enumerate(long)}
-            short: Any = (
-                self.tokenizer(
-                    *([a[i] for i in long] for a in args), truncation=True, max_length=self.max_length, **options
-                )
-                if long
-                else {}
-            )
+            cut: Any = None
+            if long:
+                texts = ([a[i] for i in long] for a in args)
+                cut = self.tokenizer(*texts, truncation=True, max_length=self.max_length, **options)
+        in_cut = {i: j for j, i in enumerate(long)}
         out = []
         for i in range(len(args[0])):
-            source, j = (short, cut[i]) if i in cut else (whole, i)
+            source, j = (cut, in_cut[i]) if i in in_cut else (whole, i)
             ids = list(source["input_ids"][j])
             special = [bool(s) for s in source["special_tokens_mask"][j]]
             types = list(source["token_type_ids"][j]) if "token_type_ids" in source else [0] * len(ids)
             places = None
-            if options["return_offsets_mapping"]:
+            if each_token:
                 places = self.answer.places([a[i] for a in args], source["offset_mapping"][j], source.sequence_ids(j))
-            out.append(Encoding(ids, types, i in cut, special, places))
+            out.append(Encoding(ids, types, i in in_cut, special, places))
         return out
 
     @cached_property
@@ -238,13 +236,13 @@ class Classifier(TransformerModel):
 
         [B, T, C] of every token where the answer is read from several and the batch does not say from which.
         """
-        own, batch = self.family.forward, dict(batch)
+        forward, batch = self.family.forward, dict(batch)
         places = batch.pop(PLACES, None)
         with running(call):
-            if own is None:
+            if forward is None:
                 logits = logits_of(self.model(**batch, headviz=call))
             else:
-                logits = own(self.model, batch, {"headviz": call})
+                logits = forward(self.model, batch, {"headviz": call})
         if places is not None:
             logits = at(logits, places)
         if not call.finished:

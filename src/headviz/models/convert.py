@@ -43,10 +43,9 @@ def convert(folder: str | Path, out: str | Path) -> Path:
         return load(source, device="cpu").save(out)
     with tempfile.TemporaryDirectory() as place:
         pickled = _is_pickled(source)
+        plain = source
         if pickled:
             plain = write_folder(Path(place) / "plain", lambda into: _rewrite(source, into, folder))
-        else:
-            plain = source
         raw = read_json(plain / CONFIG, folder)
         check_config(raw, folder)
         if (plain / RECORD).exists() or (raw.get("pruned_heads") and KEPT not in raw):
@@ -55,37 +54,34 @@ def convert(folder: str | Path, out: str | Path) -> Path:
         if not pickled:
             raise ModelError(f"There is nothing to convert in '{folder}': headviz and transformers open it as it is.")
         check_folder(plain, folder)
-        return write_folder(Path(out), lambda into: _copy(plain, into))
+        return write_folder(Path(out), lambda into: shutil.copytree(plain, into, dirs_exist_ok=True))
 
 
 def _is_pickled(folder: Path) -> bool:
     return not any(folder.glob("*.safetensors")) and any((folder / name).exists() for name in (PICKLE, PICKLES))
 
 
-def _copy(folder: Path, into: Path) -> None:
-    shutil.copytree(folder, into, dirs_exist_ok=True)
-
-
 def _rewrite(folder: Path, into: Path, name: object) -> None:
     """Weights as safetensors; settings and tokenizer as they are. One level of folders deep: sentence-transformers'."""
     if not (folder / CONFIG).is_file():
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder.")
-    for here in (folder, *sorted(path.parent for path in folder.glob(f"*/{CONFIG}") if not path.parent.is_symlink())):
-        there = into / here.relative_to(folder)
-        there.mkdir(exist_ok=True)
-        for path in sorted(here.iterdir()):
+    parents = (path.parent for path in folder.glob(f"*/{CONFIG}"))
+    for source in (folder, *sorted(parent for parent in parents if not parent.is_symlink())):
+        target = into / source.relative_to(folder)
+        target.mkdir(exist_ok=True)
+        for path in sorted(source.iterdir()):
             check_entry(path, name)
             if path.suffix in COPIED and path.is_file() and path.name != PICKLES:
-                shutil.copyfile(path, there / path.name)
-        if _is_pickled(here):
-            huggingface_hub.save_torch_state_dict(dict(_weights(here, name)), there)
+                shutil.copyfile(path, target / path.name)
+        if _is_pickled(source):
+            huggingface_hub.save_torch_state_dict(dict(_weights(source, name)), target)
 
 
 def _weights(folder: Path, name: object) -> Iterator[tuple[str, torch.Tensor]]:
     files = {PICKLE}
     if (folder / PICKLES).exists():
-        listed = read_json(folder / PICKLES, name).get("weight_map")
-        files = set(map(str, listed.values())) if isinstance(listed, dict) else set()
+        weight_map = read_json(folder / PICKLES, name).get("weight_map")
+        files = set(map(str, weight_map.values())) if isinstance(weight_map, dict) else set()
         if not files or any(Path(file).name != file or not file.endswith(".bin") for file in files):
             raise ModelError(f"{PICKLES} of '{name}' does not name .bin files of its folder. Download the model again.")
     for file in sorted(files):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -16,7 +16,7 @@ from torch import nn
 from ..errors import ModelError
 from ..heads import ENCODER, HeadMask
 from .as_described import described
-from .families import FAMILIES, family_of
+from .families import FAMILIES, Family, family_of
 from .families.sheet import Layers
 from .network import Network
 from .pruning import IN, OUT, Part, cut, keep, require_prunable, widen
@@ -35,13 +35,20 @@ def uneven(config: Any) -> bool:
 
 def block(model: Any, parts: Layers, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
     """The linear maps into a layer's feed-forward block, and the one out of it."""
-    where = model.base_model.get_submodule(parts.modules)[layer]
-    there, kind, name = dict(where.named_modules()), family_of(model.config.model_type).matrix, type(model).__name__
+    modules = dict(model.base_model.get_submodule(parts.modules)[layer].named_modules())
+    kind, name = family_of(model.config.model_type).matrix, type(model).__name__
 
     def plain(path: str) -> Any:
-        return described(there[path], kind, f"{parts.modules}.{layer}.{path}", name)
+        return described(modules[path], kind, f"{parts.modules}.{layer}.{path}", name)
 
-    return [plain(path) for path in parts.inner if path in there], plain(parts.outer)
+    return [plain(path) for path in parts.inner if path in modules], plain(parts.outer)
+
+
+def _blocks(model: Any, stacks: Mapping[str, Layers]) -> Iterator[tuple[Layers, list[nn.Linear], nn.Linear]]:
+    """The blocks of these stacks one after the other: its stack's layout, the maps into it and the one out of it."""
+    for parts in stacks.values():
+        for layer in range(len(model.base_model.get_submodule(parts.modules))):
+            yield parts, *block(model, parts, layer)
 
 
 def outer_map(clf: Network, layer: int) -> nn.Linear:
@@ -53,17 +60,13 @@ def neurons(clf: Network) -> list[int]:
     """How many neurons each layer has, the stacks one after the other; empty for an unknown layout."""
     if clf.family.why_no_neurons:
         return []
-    return [
-        block(clf.model, parts, layer)[1].in_features
-        for parts in clf.family.layers.values()
-        for layer in range(len(clf.module(parts.modules)))
-    ]
+    return [outer.in_features for _, _, outer in _blocks(clf.model, clf.family.layers)]
 
 
 def narrowed(full: Network, small: Network) -> set[int]:
     """The layers in which the smaller model has fewer neurons."""
-    both = zip(neurons(full), neurons(small), strict=True)
-    return {layer for layer, (before, after) in enumerate(both) if after < before}
+    sizes = zip(neurons(full), neurons(small), strict=True)
+    return {layer for layer, (before, after) in enumerate(sizes) if after < before}
 
 
 def smaller(clf: N, present: HeadMask, kept: Sequence[Sequence[int]]) -> N:
@@ -71,15 +74,15 @@ def smaller(clf: N, present: HeadMask, kept: Sequence[Sequence[int]]) -> N:
 
     Weights that stay whole are shared with ``clf``; nothing of it is changed.
     """
-    (stack, parts), *more = require_neurons(clf).items()
-    if more:
+    (stack, parts), *others = require_neurons(clf).items()
+    if others:
         raise ModelError(f"Neurons of {clf.family.title} cannot be removed: only encoders are known so far.")
     require_prunable(clf)
     shared = {id(p): p for p in clf.model.parameters()}
     model: Any = copy.deepcopy(clf.model, shared)
     small = cut(dataclasses.replace(clf, model=model), clf.present | present)
-    for layer, (places, there) in enumerate(zip(kept, neurons(clf), strict=True)):
-        if len(places) < there:
+    for layer, (places, size) in enumerate(zip(kept, neurons(clf), strict=True)):
+        if len(places) < size:
             keep_neurons(model, parts, layer, places)
     sizes = neurons(small)
     if any(size != getattr(model.config, parts.neurons) for size in sizes):
@@ -112,18 +115,18 @@ def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) ->
 
 def sized_as_recorded(model: Any) -> None:
     """Give a whole model the blocks that its configuration names, so that such weights can be loaded. In place."""
-    family = family_of(model.config.model_type)
-    places = [(s, int(layer)) for s, layers in getattr(model.config, HOLLOW, {}).items() for layer in layers]
-    hollow(model, places, family.layers)
-    recorded = getattr(model.config, NEURONS, {})
-    for stack, sizes in _checked(model, recorded).items():
-        for layer, size in enumerate(sizes):
-            keep_neurons(model, family.layers[stack], layer, range(size))
-
-
-def _checked(model: Any, recorded: Any) -> dict[str, list[int]]:
-    """The recorded sizes, refused where they do not fit the model."""
     stacks = family_of(model.config.model_type).layers
+    places = [(s, int(layer)) for s, layers in getattr(model.config, HOLLOW, {}).items() for layer in layers]
+    hollow(model, places, stacks)
+    recorded = getattr(model.config, NEURONS, {})
+    _check_sizes(model, stacks, recorded)
+    for stack, sizes in recorded.items():
+        for layer, size in enumerate(sizes):
+            keep_neurons(model, stacks[stack], layer, range(size))
+
+
+def _check_sizes(model: Any, stacks: Mapping[str, Layers], recorded: Any) -> None:
+    """Refuse recorded sizes that do not fit the model."""
     for stack, sizes in recorded.items() if isinstance(recorded, dict) else [("", recorded)]:
         parts = stacks.get(stack)
         depth = 0 if parts is None else len(model.base_model.get_submodule(parts.modules))
@@ -134,48 +137,41 @@ def _checked(model: Any, recorded: Any) -> dict[str, list[int]]:
                 f"config.json: {NEURONS} is one whole number from 0 to {most:,} for each of {depth} layers. "
                 "Save the pruned model again."
             )
-    return dict(recorded)
 
 
 def fill_up(model: Any) -> None:
     """Give every block its configuration's size again, with zero weights: same logits. In place."""
     if not uneven(model.config):
         return
-    family = family_of(model.config.model_type)
-    for parts in require_known(family).values():
+    for parts, inner, outer in _blocks(model, require_known(family_of(model.config.model_type))):
         size = int(getattr(model.config, parts.neurons))
-        for layer in range(len(model.base_model.get_submodule(parts.modules))):
-            inner, outer = block(model, parts, layer)
-            index = torch.arange(outer.in_features, device=outer.weight.device)
-            for matrix in inner:
-                widen(Part(matrix, OUT, _in_each_map(parts, index, size)), size * parts.gated)
-            widen(Part(outer, IN, index), size)
+        index = torch.arange(outer.in_features, device=outer.weight.device)
+        for matrix in inner:
+            widen(Part(matrix, OUT, _in_each_map(parts, index, size)), size * parts.gated)
+        widen(Part(outer, IN, index), size)
     for record in (HOLLOW, NEURONS):
         if hasattr(model.config, record):
             delattr(model.config, record)
 
 
-def require_known(family: Any) -> Mapping[str, Layers]:
+def require_known(family: Family) -> Mapping[str, Layers]:
     """A family's stacks of layers, or an error for one whose feed-forward layout is not known."""
     if family.why_no_neurons:
-        known = (f.title for f in FAMILIES.values() if not f.why_no_neurons)
+        titles = (other.title for other in FAMILIES.values() if not other.why_no_neurons)
         raise ModelError(
             f"Feed-forward neurons of {family.title} cannot be removed: {family.why_no_neurons}. "
-            f"Possible: {', '.join(known)}."
+            f"Possible: {', '.join(titles)}."
         )
-    stacks: Mapping[str, Layers] = family.layers
-    return stacks
+    return family.layers
 
 
 def require_neurons(clf: Network) -> Mapping[str, Layers]:
     """The same for a model, whose maps into and out of a block must count the same neurons."""
     stacks = require_known(clf.family)
-    for parts in stacks.values():
-        for layer in range(len(clf.module(parts.modules))):
-            inner, outer = block(clf.model, parts, layer)
-            if any(matrix.out_features != outer.in_features * parts.gated for matrix in inner):
-                raise ModelError(
-                    f"Feed-forward neurons of {clf.family.title} cannot be removed: its maps into and out of a block "
-                    "differ in size."
-                )
+    for parts, inner, outer in _blocks(clf.model, stacks):
+        if any(matrix.out_features != outer.in_features * parts.gated for matrix in inner):
+            raise ModelError(
+                f"Feed-forward neurons of {clf.family.title} cannot be removed: its maps into and out of a block "
+                "differ in size."
+            )
     return stacks

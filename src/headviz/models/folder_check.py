@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import stat
 import struct
@@ -89,8 +90,9 @@ MODULES = "modules.json"  # of a folder of sentence-transformers
 
 def is_embedder(folder: Path, name: object) -> bool:
     """Whether sentence-transformers wrote the folder, for vectors of texts."""
-    there = (folder / MODULES).is_file()
-    return there and any("Pooling" in str(one.get("type")) for one in modules_of(folder, name))
+    if not (folder / MODULES).is_file():
+        return False
+    return any("Pooling" in str(module.get("type")) for module in modules_of(folder, name))
 
 
 def modules_of(folder: Path, name: object) -> list[dict[str, Any]]:
@@ -98,7 +100,7 @@ def modules_of(folder: Path, name: object) -> list[dict[str, Any]]:
         modules = json.loads(read_small(folder / MODULES, SMALL, MODULES))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{MODULES} of '{name}' cannot be read: {error}. Download or save the model again.") from error
-    if not isinstance(modules, list) or not all(isinstance(one, dict) for one in modules):
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise ModelError(f"{MODULES} of '{name}' is no list of modules. Download or save the model again.")
     return modules
 
@@ -136,16 +138,16 @@ def check_parsed(content: bytes, what: Literal["tokenizer", "normalizer"]) -> No
     if digest in _parsed:
         return
     limit = 512 * 2**20 + 64 * len(content)  # tokenizers takes up to 40 times the size of a tokenizer.json
-    own = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-    words = [sys.executable, "-P", "-c", _PARSE, what, str(limit)]
+    one_thread = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    command = [sys.executable, "-P", "-c", _PARSE, what, str(limit)]
     try:
-        ended = subprocess.run(
-            words, input=content, env=os.environ | own, capture_output=True, check=False, timeout=PARSING
+        process = subprocess.run(
+            command, input=content, env=os.environ | one_thread, capture_output=True, check=False, timeout=PARSING
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"the tokenizers library takes more than {PARSING} s for it") from None
-    if ended.returncode:
-        lines = ended.stderr.decode(errors="replace").strip().splitlines()
+    if process.returncode:
+        lines = process.stderr.decode(errors="replace").strip().splitlines()
         raise ValueError(f"the tokenizers library ends on it ({lines[0][:200] if lines else 'no memory'})")
     _parsed.add(digest)
 
@@ -200,38 +202,36 @@ READ = {
 def check_config(raw: Mapping[str, Any], name: object) -> None:
     """Types and bounds of the settings that decide what is built."""
 
-    def wrong(key: str, why: str) -> ModelError:
+    def refused(key: str, why: str) -> ModelError:
         return ModelError(f"config.json of '{name}': {key} is {shown(raw[key])}; {why}.")
 
+    def check_size(key: str, least: int, most: int) -> None:
+        value = raw.get(key)
+        if value is not None and (type(value) is not int or not least <= value <= most):
+            raise refused(key, f"a whole number from {least} to {most:,} is needed")
+
     if not isinstance(raw.get("model_type", ""), str):
-        raise wrong("model_type", "a text is needed")
+        raise refused("model_type", "a text is needed")
     for key, most in SIZES.items():
-        value, least = raw.get(key), int(key not in MAY_BE_ZERO)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise wrong(key, f"a whole number from {least} to {most:,} is needed")
+        check_size(key, int(key not in MAY_BE_ZERO), most)
     for key in ("dtype", "torch_dtype"):
         if raw.get(key) is not None and str(raw[key]).removeprefix("torch.") not in DTYPES:
-            raise wrong(key, f"one of {', '.join(DTYPES)} is needed")
+            raise refused(key, f"one of {', '.join(DTYPES)} is needed")
     kept = raw.get(KEPT)
     if kept is not None and not (isinstance(kept, dict) and kept.get("quant_method") == METHOD):
         raise ModelError(f"'{name}' is quantised, which headviz does not load. Use the model's float weights.")
-    for key in ("architectures", "id2label", "label2id"):
-        kind = list if key == "architectures" else dict
+    for key, kind in (("architectures", list), ("id2label", dict), ("label2id", dict)):
         if raw.get(key) is not None and not isinstance(raw[key], kind):
-            raise wrong(key, f"a JSON {'array' if kind is list else 'object'} is needed")
-    if not all(isinstance(a, str) for a in raw.get("architectures") or ()):
-        raise wrong("architectures", "names are needed")
-    off = raw.get("pruned_heads") or {}
-    if not isinstance(off, dict) or not all(isinstance(heads, list) for heads in off.values()):
-        raise wrong("pruned_heads", "lists of heads by layer are needed")
-    if sum(map(len, off.values())) > PRUNED:
-        raise wrong("pruned_heads", f"at most {PRUNED:,} heads are possible")
+            raise refused(key, f"a JSON {'array' if kind is list else 'object'} is needed")
+    if not all(isinstance(architecture, str) for architecture in raw.get("architectures") or ()):
+        raise refused("architectures", "names are needed")
+    pruned = raw.get("pruned_heads") or {}
+    if not isinstance(pruned, dict) or not all(isinstance(heads, list) for heads in pruned.values()):
+        raise refused("pruned_heads", "lists of heads by layer are needed")
+    if sum(map(len, pruned.values())) > PRUNED:
+        raise refused("pruned_heads", f"at most {PRUNED:,} heads are possible")
     labels_of(raw, name)
-    count = raw.get("num_labels")
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= WIDTH):
-        raise wrong("num_labels", f"a whole number from 1 to {WIDTH:,} is needed")
+    check_size("num_labels", 1, WIDTH)
 
 
 def labels_of(raw: Mapping[str, Any], name: object) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ class Described:
         """None where the configuration leaves it open what the outputs are: an adapter, an encoder without a head."""
         raw = read_json(folder / CONFIG, name) if (folder / CONFIG).is_file() else {}
         labels = labels_of(raw, name)
-        kinds = [kind for one in raw.get("architectures") or () if (kind := kind_named(str(one), False)) is not None]
+        kinds = [kind for a in raw.get("architectures") or () if (kind := kind_named(str(a), False)) is not None]
         if not labels or not kinds:
             return None
         return cls(str(name), answer_in(kinds[0], raw, len(labels)) if job is None else answer_named(job), labels)
@@ -324,12 +324,9 @@ def numbers_in(path: Path, name: object) -> int:
 
 
 def _size(shape: list[int]) -> int:
-    total = 1
-    for n in shape:
-        if int(n) < 0:
-            raise ValueError("a tensor has a negative size")
-        total *= int(n)
-    return total
+    if any(int(n) < 0 for n in shape):
+        raise ValueError("a tensor has a negative size")
+    return math.prod(map(int, shape))
 
 
 def first_line(error: BaseException) -> str:

@@ -39,15 +39,14 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def check_activations(raw: dict[str, Any], name: object) -> None:
-    known = transformers.activations.ACT2FN
+    choices = transformers.activations.ACT2FN
     for key in ("hidden_act", "activation", "activation_function", "hidden_activation", "classifier_activation"):
-        if key == "classifier_activation" and isinstance(raw.get(key), bool):
+        activation = raw.get(key)
+        if key == "classifier_activation" and isinstance(activation, bool):
             continue  # MobileBERT: whether there is one
-        if raw.get(key) is not None and (not isinstance(raw[key], str) or raw[key] not in known):
-            activation = str(raw[key])[:40]
-            raise ModelError(
-                f"config.json of '{name}': {key} is '{activation}'; choose one of {', '.join(sorted(known))}."
-            )
+        if activation is not None and (not isinstance(activation, str) or activation not in choices):
+            text = str(activation)[:40]
+            raise ModelError(f"config.json of '{name}': {key} is '{text}'; choose one of {', '.join(sorted(choices))}.")
 
 
 def weights_present(folder: Path, name: object) -> None:

@@ -67,10 +67,10 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
     try:
         return download(text, revision)
     except UserError as error:
-        near = [f"'{name}'" for name in get_close_matches(text, NAMED)]
-        if not near:
+        similar = [f"'{name}'" for name in get_close_matches(text, NAMED)]
+        if not similar:
             raise
-        raise error.reworded(f"{error} Did you mean the built-in {' or '.join(near)}?") from error
+        raise error.reworded(f"{error} Did you mean the built-in {' or '.join(similar)}?") from error
 
 
 def refuse_absent(name: str | Path, revision: str | None = None) -> Path | None:
@@ -90,10 +90,11 @@ def require_model(folder: Path, name: object) -> None:
     if absent := plugins.missing_among("models", [path.name for path in folder.iterdir()]):
         raise ModelError(absent)
     # a folder with several exports is easily taken for one
-    inside = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
-    near = " or ".join(str(Path(str(name)) / one) for one in inside[:4])
-    what = f"Did you mean {near}?" if inside else "Give the folder that holds the model."
-    raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {what}")
+    folders = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+    hint = "Give the folder that holds the model."
+    if folders:
+        hint = f"Did you mean {' or '.join(str(Path(str(name)) / inner) for inner in folders[:4])}?"
+    raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {hint}")
 
 
 def existing_folder(name: object) -> Path:
@@ -117,9 +118,9 @@ def is_hub_id(text: str) -> bool:
 
 def download(repo: str, revision: str | None = None) -> Path:
     """The local folder of a hub repository; in a dashboard, of one that is there or that a user asked for."""
+    title = f"{repo} at revision {revision}" if revision else repo
     key = repo, revision
-    shown = f"{repo} at revision {revision}" if revision else repo
-    return obtain(shown, partial(_cached, *key), partial(_fetched, *key), partial(_asked, *key), shown)
+    return obtain(title, partial(_cached, *key), partial(_fetched, *key), partial(_require_whole, *key), title)
 
 
 def upload(folder: Path, repo: str, private: bool | None) -> str:
@@ -141,7 +142,7 @@ def upload(folder: Path, repo: str, private: bool | None) -> str:
 def _cached(repo: str, revision: str | None) -> Path | None:
     """The folder in the hub's local cache, if all of the model is there. Sends no request."""
     try:
-        file = huggingface_hub.try_to_load_from_cache(repo, "config.json", revision=revision)
+        file = huggingface_hub.try_to_load_from_cache(repo, CONFIG, revision=revision)
     except huggingface_hub.errors.HFValidationError:
         return None
     return Path(file).parent if isinstance(file, str) and _whole(Path(file).parent) else None
@@ -151,11 +152,11 @@ def _whole(folder: Path) -> bool:
     """Whether a folder has a configuration and all files of weights; a download may have been interrupted."""
     files = [path.name for path in folder.glob("*.safetensors")]
     parts = [int(match[1]) for name in files if (match := re.search(r"-of-(\d{1,5})\.", name))]
-    described = any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
+    described = any((folder / name).is_file() for name in (CONFIG, ADAPTER))
     return described and len(files) >= max(parts, default=1)
 
 
-def _asked(repo: str, revision: str | None) -> None:
+def _require_whole(repo: str, revision: str | None) -> None:
     if not _whole(_fetched(repo, revision)):
         raise ModelError(f"'{repo}' has no config.json or no weights as safetensors on the hub. Choose another model.")
 

@@ -38,10 +38,10 @@ _IRRELEVANT = {
 }
 
 
-_known: WeakKeyDictionary[torch.nn.Module, tuple[Any, str]] = WeakKeyDictionary()  # what was hashed, and its digest
+_digests: WeakKeyDictionary[nn.Module, tuple[Any, str]] = WeakKeyDictionary()  # what was hashed, and its digest
 
 
-def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: str) -> str:
+def weights_digest(model: nn.Module, config: dict[str, Any], present_hex: str) -> str:
     """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present.
 
     A model is hashed again once one of its weights has been replaced or changed in place. Only values written into a
@@ -50,23 +50,23 @@ def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: 
     settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
     prefix = json.dumps(settings, sort_keys=True, default=str) + present_hex
     state = (prefix, weights_state(model))
-    known = _known.get(model)
-    if known is None or known[0] != state:
-        known = _known[model] = (state, _hashed(model, prefix))
-    return known[1]
+    hashed = _digests.get(model)
+    if hashed is None or hashed[0] != state:
+        hashed = _digests[model] = (state, _sha256(model, prefix))
+    return hashed[1]
 
 
-def weights_state(model: torch.nn.Module) -> list[Any]:
+def weights_state(model: nn.Module) -> list[Any]:
     """Changes once a weight is replaced or changed in place. Reads addresses and version counters, no values."""
     return [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in chain(model.parameters(), model.buffers())]
 
 
-def _changes(tensor: torch.Tensor) -> int:
+def _changes(tensor: Tensor) -> int:
     """How often a tensor has been changed in place; those of inference mode cannot be."""
     return 0 if tensor.is_inference() else tensor._version
 
 
-def _hashed(model: torch.nn.Module, prefix: str) -> str:
+def _sha256(model: nn.Module, prefix: str) -> str:
     sha = hashlib.sha256(prefix.encode())
     for name, tensor in sorted(model.state_dict().items()):
         sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
@@ -108,9 +108,9 @@ M = TypeVar("M", bound=nn.Module)
 def require_model(value: object) -> None:
     """Refuse what is no model of headviz's (a name, a folder, a bare transformers model) or has been changed."""
     if isinstance(value, type) or not hasattr(value, "kind"):
-        named = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        name = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         raise ModelError(
-            f"A model from headviz.load or headviz.wrap is needed, not {named}: clf = headviz.load('demo')."
+            f"A model from headviz.load or headviz.wrap is needed, not {name}: clf = headviz.load('demo')."
         )
     if isinstance(value, Network):
         value.require_described()
@@ -166,8 +166,8 @@ class Network(ABC):
     def digest(self) -> str:
         """Identifies weights, configuration and what stands in a head's place, whatever the model is called."""
         self.require_described()
-        own = weights_digest(self.model, self.config.to_dict(), self.present.hex)
-        return own if self.fill is None else hashlib.sha256(f"{own}|{self.fill.digest}".encode()).hexdigest()
+        digest = weights_digest(self.model, self.config.to_dict(), self.present.hex)
+        return digest if self.fill is None else hashlib.sha256(f"{digest}|{self.fill.digest}".encode()).hexdigest()
 
     def filled(self, fill: Fill | None) -> Self:
         """The same model with something else in the place of heads that are off."""
@@ -301,15 +301,15 @@ def added_bias(weight: Tensor, fill: Tensor, rows: Tensor) -> Tensor:
     return (weight.detach()[:, rows].double() @ fill.reshape(-1)[rows].to(weight.device).double()).to(weight.dtype)
 
 
-def add_bias(matrix: torch.nn.Linear, more: Tensor) -> None:
+def add_bias(matrix: nn.Linear, addend: Tensor) -> None:
     """Add to a linear map's bias, in place; a map without one gets one, which only headviz's own format keeps."""
     old = matrix.bias
-    bias = more if old is None else old.detach() + more
+    bias = addend if old is None else old.detach() + addend
     trained = matrix.weight.requires_grad if old is None else old.requires_grad
     matrix.own_bias = old is None or has_own_bias(matrix)  # type: ignore[assignment]
-    matrix.bias = torch.nn.Parameter(bias.contiguous(), requires_grad=trained)
+    matrix.bias = nn.Parameter(bias.contiguous(), requires_grad=trained)
 
 
-def has_own_bias(matrix: torch.nn.Linear) -> bool:
+def has_own_bias(matrix: nn.Linear) -> bool:
     """Whether headviz added this bias: transformers' module has none."""
     return bool(getattr(matrix, "own_bias", False))

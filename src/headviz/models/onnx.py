@@ -50,8 +50,8 @@ class _Graph(nn.Module):
         if not self.masked:
             return self.clf.graph(dict(zip(self.names, inputs_and_mask, strict=True)))
         *inputs, mask = inputs_and_mask
-        heads = [list(self.clf.present.kept_in(row)) for row in range(self.clf.num_layers)]
-        gates = tuple(mask[row, kept].view(1, -1, 1, 1) if kept else None for row, kept in enumerate(heads))
+        kept = [list(self.clf.present.kept_in(row)) for row in range(self.clf.num_layers)]
+        gates = tuple(mask[row, heads].view(1, -1, 1, 1) if heads else None for row, heads in enumerate(kept))
         batch = dict(zip(self.names, inputs, strict=True))
         return self.clf.graph(batch, HeadCall(gates, "eager", order=self.clf.order))
 
@@ -98,8 +98,8 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
     clf.require_described()
-    own = replace(clf, model=copy.deepcopy(clf.model).cpu().float())
-    model: Any = own.model
+    exported = replace(clf, model=copy.deepcopy(clf.model).cpu().float())
+    model: Any = exported.model
     _leave_out_empty(model)
     batch = {k: v.cpu() for k, v in clf.sample(["a", "a b c d e f g"]).items()}
     names = tuple(name for name in ORDER if name in batch)
@@ -114,7 +114,7 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
     with EXPORTING, quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
-            _Graph(own, names, head_mask).eval(),
+            _Graph(exported, names, head_mask).eval(),
             tuple(inputs),
             dynamo=True,
             input_names=[*names, *([HEAD_MASK] if head_mask else [])],
@@ -124,27 +124,27 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
         )
     program.save(str(path))
     try:
-        wrong = difference(clf, path)
+        largest = difference(clf, path)
     except _failures() as error:
         _remove(path)
         reason = str(error).splitlines()[0][:200]
         raise ModelError(
             f"ONNX Runtime cannot run the file for every size of batch, so it was not kept: {reason}"
         ) from error
-    if not wrong <= EQUAL:
+    if not largest <= EQUAL:
         _remove(path)
-        raise ModelError(f"The ONNX file gave other outputs than the model (by {wrong:.2g}), so it was not kept.")
+        raise ModelError(f"The ONNX file gave other outputs than the model (by {largest:.2g}), so it was not kept.")
     return path
 
 
 def files_of(path: Path) -> list[Path]:
     """The file, with the weights that PyTorch's exporter writes next to it for a large model."""
-    return [one for one in (path, path.with_name(f"{path.name}.data")) if one.exists()]
+    return [file for file in (path, path.with_name(f"{path.name}.data")) if file.exists()]
 
 
 def _remove(path: Path) -> None:
-    for one in files_of(path):
-        one.unlink()
+    for file in files_of(path):
+        file.unlink()
 
 
 def _failures() -> tuple[type[Exception], ...]:
@@ -169,17 +169,18 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads  # 0: as many as there are
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self.clf, self.run, self.asked = clf, session.run, [i.name for i in session.get_inputs()]
+        self.clf, self.run, self.inputs = clf, session.run, [i.name for i in session.get_inputs()]
 
     def outputs(self, batch: Mapping[str, Tensor], mask: np.ndarray | None = None) -> Tensor:
         """What ``clf.outputs`` gives for a batch; without token types they are 0. ``mask`` [L, H] for a file with that
         input."""
         ids = batch["input_ids"].cpu().numpy()
-        rows = [name for name in self.asked if name != HEAD_MASK]
-        inputs = {name: batch[name].cpu().numpy() if name in batch else np.zeros_like(ids) for name in rows}
+        names = [name for name in self.inputs if name != HEAD_MASK]
+        inputs = {name: batch[name].cpu().numpy() if name in batch else np.zeros_like(ids) for name in names}
         if mask is not None:
             inputs[HEAD_MASK] = mask.astype(np.float32)
-        return self.clf.from_graph([torch.from_numpy(one) for one in self.run(self.clf.answer.graph, inputs)], batch)
+        outputs = self.run(self.clf.answer.graph, inputs)
+        return self.clf.from_graph([torch.from_numpy(output) for output in outputs], batch)
 
 
 @torch.inference_mode()
@@ -187,9 +188,9 @@ def difference(clf: Classifier, path: Path) -> float:
     """The largest ``disagreement`` of outputs on texts of several lengths, and under masks if the file takes them."""
     session = Session(clf, path)
     masks: list[HeadMask | None] = [None]
-    if HEAD_MASK in session.asked:
-        drawn = np.random.default_rng(0).random((2, clf.num_layers, clf.num_heads)) < 0.6
-        masks = [clf.full_mask, *(clf.read(table) for table in drawn)]
+    if HEAD_MASK in session.inputs:
+        tables = np.random.default_rng(0).random((2, clf.num_layers, clf.num_heads)) < 0.6
+        masks = [clf.full_mask, *map(clf.read, tables)]
     worst = 0.0
     words = "one two three four five six seven eight nine ten".split()
     for texts in ([words[0]], [" ".join(words), "two"], [" ".join(words[:i]) for i in (2, 5, 9)]):

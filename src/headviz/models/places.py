@@ -22,10 +22,10 @@ def table_of(encodings: Sequence[Any]) -> np.ndarray | None:
     """[B, W]; None where the answer is read from the text as a whole."""
     if encodings[0].places is None:
         return None
-    every = [e.places or () for e in encodings]
-    table = np.full((len(every), max(map(len, every))), -1, dtype=np.int64)
-    for row, places in zip(table, every, strict=True):
-        row[: len(places)] = places
+    places = [encoding.places or () for encoding in encodings]
+    table = np.full((len(places), max(map(len, places))), -1, dtype=np.int64)
+    for row, own_places in zip(table, places, strict=True):
+        row[: len(own_places)] = own_places
     return table
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import nn
-
 from ..attention import NAME
 from ..errors import ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
@@ -66,25 +63,25 @@ def present_in(config: Any) -> HeadMask:
     whole = HeadMask.full(*family_of(config.model_type).whole_grid(config))
     record = recorded(config)
     if record is None:
-        gone = getattr(config, "pruned_heads", None) or {}
-        return whole.without([(int(row), head) for row, heads in gone.items() for head in heads])
+        pruned = getattr(config, "pruned_heads", None) or {}
+        return whole.without([(int(row), head) for row, heads in pruned.items() for head in heads])
     rows = record.get("heads")
     if not isinstance(rows, list) or [_is_row(row, whole.num_heads) for row in rows] != [True] * whole.num_layers:
         raise ModelError(
             f"config.json: {KEPT}.heads lists for each of {whole.num_layers} layers the heads that it has, numbers "
             f"from 0 to {whole.num_heads - 1} in order. Save the pruned model again."
         )
-    return whole.without([(i, h) for i, row in enumerate(rows) for h in range(whole.num_heads) if h not in row])
+    kept = [(row, head) for row, heads in enumerate(rows) for head in heads]
+    return HeadMask.only(whole.num_layers, whole.num_heads, kept)
 
 
 def _is_row(row: Any, heads: int) -> bool:
     return isinstance(row, list) and all(type(h) is int and 0 <= h < heads for h in row) and row == sorted(set(row))
 
 
-def cut_as_recorded(model: nn.Module) -> None:
+def cut_as_recorded(model: Any) -> None:
     """Cut a whole model to the recorded heads and neurons, in place."""
-    own: Any = model
-    present = present_in(own.config)
+    present = present_in(model.config)
     whole = Bare(model, None, HeadMask.full(present.num_layers, present.num_heads), type(model).__name__)
     if whole.family.own_attention is not None:
         put_in(model, whole.family.own_attention)
@@ -95,7 +92,7 @@ def cut_as_recorded(model: nn.Module) -> None:
     try:
         require_even(smaller, present)
     except ModelError:  # transformers' own attention cannot run these layers
-        own.set_attn_implementation(NAME)
+        model.set_attn_implementation(NAME)
 
 
 def _room_for_biases(clf: Network) -> None:
@@ -103,11 +100,10 @@ def _room_for_biases(clf: Network) -> None:
     for row in (recorded(clf.config) or {}).get("biases") or ():
         output = clf.projections(row).output
         if output.bias is None:
-            add_bias(output, torch.zeros(output.out_features, device=output.weight.device, dtype=output.weight.dtype))
+            add_bias(output, output.weight.new_zeros(output.out_features))
 
 
-def settle_as_recorded(model: nn.Module) -> None:
+def settle_as_recorded(model: Any) -> None:
     """Bring what is not a weight to the recorded heads, in place: it is not in the file."""
-    own: Any = model
-    present = present_in(own.config)
+    present = present_in(model.config)
     settle(Bare(model, None, present, type(model).__name__), present)

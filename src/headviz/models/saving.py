@@ -309,12 +309,12 @@ def _differences(pruned: nn.Module, whole: nn.Module) -> Iterator[tuple[str, dic
             yield path, shapes | settings
 
 
-def _auto_classes(own: type, config: Any) -> Iterator[str]:
+def _auto_classes(kind: type, config: Any) -> Iterator[str]:
     """The names of transformers' classes that choose this model class for a configuration."""
     for auto in vars(transformers.models.auto.modeling_auto).values():
         mapping = (getattr(auto, "_model_mapping", None) if isinstance(auto, type) else None) or {}
         classes = mapping.get(type(config), ())
-        if own in (classes if isinstance(classes, tuple) else (classes,)):
+        if kind in (classes if isinstance(classes, tuple) else (classes,)):
             yield str(auto.__name__)
 
 
@@ -417,7 +417,7 @@ def with_all_shapes(clf: Network) -> Network:
     return whole
 
 
-def write_folder(folder: Path, write: Callable[[Path], None], needed: int | None = None) -> Path:
+def write_folder(folder: Path, write: Callable[[Path], object], needed: int | None = None) -> Path:
     """Fill a new folder completely or not at all: written under a temporary name, then renamed.
 
     ``needed`` is about how many bytes it takes, for the message of a full disk.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import OptionError
 from ..options import Options, option
@@ -89,6 +89,11 @@ class Source(Options):
         name none, ``device`` in place of theirs."""
         from .loading import load
 
-        how: Any = {"fresh_labels": fresh, "seed": seed, "job": self.job or job}
-        classifier: Any = load(self.model, revision=self.revision, device=device or self.device, **how)
-        return classifier
+        return load(
+            self.model,
+            revision=self.revision,
+            device=device or self.device,
+            fresh_labels=fresh,
+            seed=seed,
+            job=self.job or job,
+        )

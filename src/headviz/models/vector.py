@@ -65,31 +65,31 @@ class Pooling:
                 return cls(files=MEAN)
             raise ModelError(f"'{name}' has no {MODULES} of sentence-transformers that says how tokens are pooled.")
         modules = modules_of(folder, name)
-        kinds = [str(one.get("type", "")).rpartition(".")[2] for one in modules]
+        kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
             raise ModelError(
                 f"'{name}' has the modules {', '.join(kinds) or 'none'} of sentence-transformers; an encoder with "
                 "Pooling and, if at all, Normalize is read."
             )
-        places = [str(one.get("path", "")) for one in modules]
-        about = read_json(folder / places[1] / "config.json", name)
-        modes = [about["pooling_mode"]] if "pooling_mode" in about else [k for k in about if about[k] is True]
+        paths = [str(module.get("path", "")) for module in modules]
+        config = read_json(folder / paths[1] / "config.json", name)
+        modes = [config["pooling_mode"]] if "pooling_mode" in config else [k for k in config if config[k] is True]
         known = [OLD_MODES.get(mode, mode) for mode in modes if mode in OLD_MODES or mode in MODES or "mode" in mode]
         if len(known) != 1 or known[0] not in MODES:
             raise ModelError(
                 f"'{name}' pools tokens by {', '.join(map(str, modes))}; one of {', '.join(MODES)} is read."
             )
-        names = [MODULES, f"{places[1]}/config.json", LENGTH, "config_sentence_transformers.json"]
-        names += [f"{place}/config.json" for place in places[2:]]
-        files = {one: (folder / one).read_text(encoding="utf-8") for one in names if (folder / one).is_file()}
+        names = [MODULES, f"{paths[1]}/config.json", LENGTH, "config_sentence_transformers.json"]
+        names += [f"{path}/config.json" for path in paths[2:]]
+        files = {file: (folder / file).read_text(encoding="utf-8") for file in names if (folder / file).is_file()}
         length = json.loads(files[LENGTH]).get("max_seq_length") if LENGTH in files else None
-        folders = {f"{place}/": "" for place in places[2:] if f"{place}/config.json" not in files}
+        folders = {f"{path}/": "" for path in paths[2:] if f"{path}/config.json" not in files}
         return cls(known[0], "Normalize" in kinds, length, files | folders)
 
     def write(self, folder: Path, size: int) -> None:
         """The files as they were read, or those of a new embedder whose vectors have this size."""
-        about = {"word_embedding_dimension": size, "pooling_mode_mean_tokens": True}
-        files = {**self.files, "1_Pooling/config.json": json.dumps(about)} if self.files is MEAN else self.files
+        config = {"word_embedding_dimension": size, "pooling_mode_mean_tokens": True}
+        files = {**self.files, "1_Pooling/config.json": json.dumps(config)} if self.files is MEAN else self.files
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if name.endswith("/"):
@@ -117,8 +117,8 @@ class Embedder(Classifier):
 
     @property
     def digest(self) -> str:
-        own = f"{super().digest}|{self.pooling.mode}|{self.pooling.normalized}|{self.pooling.length}"
-        return hashlib.sha256(own.encode()).hexdigest()
+        parts = f"{super().digest}|{self.pooling.mode}|{self.pooling.normalized}|{self.pooling.length}"
+        return hashlib.sha256(parts.encode()).hexdigest()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class Embedder(Classifier):
         return self._similarity(model(**self._inputs(batch))[0], batch["attention_mask"])
 
     def _similarity(self, states: Tensor, numbers: Tensor) -> Tensor:
-        first, second = (self.pooled(states, numbers == which) for which in (1, 2))
+        first, second = (self.pooled(states, numbers == number) for number in (1, 2))
         return torch.nn.functional.cosine_similarity(first, second)[:, None]
 
     def ranked_in_batch(self, model: Any, batch: dict[str, Tensor], labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,12 +182,12 @@ class Embedder(Classifier):
         first, second = (torch.nn.functional.normalize(self.pooled(states, numbers == n), dim=1) for n in (1, 2))
         cosines = first @ second.T  # [B, B]
         similar = labels >= 0.5
-        one, other = (_same(batch["input_ids"], numbers == n) for n in (1, 2))
-        own = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-        partner = ((one & similar) | other) & ~own
-        ranked = (SCALE * cosines).masked_fill(partner, -torch.inf)[similar]
-        each = torch.nn.functional.cross_entropy(ranked, similar.nonzero()[:, 0], reduction="sum")
-        return cosines.diagonal()[:, None], each / similar.sum().clamp(min=1)
+        same_first, same_second = (_same(batch["input_ids"], numbers == n) for n in (1, 2))
+        diagonal = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+        no_negative = ((same_first & similar) | same_second) & ~diagonal
+        ranked = (SCALE * cosines).masked_fill(no_negative, -torch.inf)[similar]
+        loss = torch.nn.functional.cross_entropy(ranked, similar.nonzero()[:, 0], reduction="sum")
+        return cosines.diagonal()[:, None], loss / similar.sum().clamp(min=1)
 
     def sequences(
         self, data: Any, cancel: Cancel | None = None
@@ -236,13 +236,13 @@ class Embedder(Classifier):
     def from_graph(self, outputs: Sequence[Tensor], batch: Mapping[str, Tensor]) -> Tensor:
         return outputs[1]
 
-    def pooled(self, states: Tensor, there: Tensor) -> Tensor:
-        """[B, D] of the tokens that are there, [B, T]; they follow one another."""
+    def pooled(self, states: Tensor, mask: Tensor) -> Tensor:
+        """[B, D] of the tokens in a mask [B, T]; they follow one another."""
         if self.pooling.mode == "mean":
-            return (states * there[..., None]).sum(dim=1) / there.sum(dim=1, keepdim=True)
-        first = there.long().argmax(dim=1)
-        at = first if self.pooling.mode == "cls" else first + there.sum(dim=1) - 1
-        return states[torch.arange(len(states), device=states.device), at]
+            return (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        first = mask.long().argmax(dim=1)
+        index = first if self.pooling.mode == "cls" else first + mask.sum(dim=1) - 1
+        return states[torch.arange(len(states), device=states.device), index]
 
     def _states(self, inputs: dict[str, Tensor], call: HeadCall) -> Tensor:
         """[B, T, D] the last layer's; gradients flow if the caller has enabled them."""
@@ -266,9 +266,10 @@ class Embedder(Classifier):
         return {**inputs, "attention_mask": self.family.apart(self.config, allowed), "position_ids": place}
 
 
-def _same(ids: Tensor, there: Tensor) -> Tensor:
-    """[B, B] which rows have the same tokens there; those of a row follow one another."""
-    place = torch.arange(ids.shape[1], device=ids.device) + there.long().argmax(dim=1, keepdim=True)
-    inside = place < (there.long().argmax(dim=1, keepdim=True) + there.sum(dim=1, keepdim=True))
-    rows = ids.gather(1, place.clamp(max=ids.shape[1] - 1)).masked_fill(~inside, -1)
+def _same(ids: Tensor, mask: Tensor) -> Tensor:
+    """[B, B] which rows have the same tokens in a mask [B, T]; those of a row follow one another."""
+    first = mask.long().argmax(dim=1, keepdim=True)
+    places = first + torch.arange(ids.shape[1], device=ids.device)
+    inside = places < first + mask.sum(dim=1, keepdim=True)
+    rows = ids.gather(1, places.clamp(max=ids.shape[1] - 1)).masked_fill(~inside, -1)
     return (rows[:, None] == rows).all(dim=-1)

@@ -22,10 +22,11 @@ from ..attention import quiet
 from ..errors import ModelError, TaskError
 from ..storage.paths import opened
 from ..storage.writing import replace_file
+from .base import TransformerModel
 from .folders import load_tokenizer
 from .network import Network
 
-N = TypeVar("N", bound=Network)
+N = TypeVar("N", bound=TransformerModel)
 Pieces = set[str]
 AT_ONCE = 1000  # texts
 FIRST = 100  # a padding token before it keeps its number: some families count positions from it
@@ -35,21 +36,17 @@ IDS = "pad_token_id", "bos_token_id", "eos_token_id", "sep_token_id", "cls_token
 
 def used_pieces(clf: Network, texts: Iterable[str]) -> Pieces:
     """The pieces of these texts, and those of one character that occurs in them."""
-    tokenizer, used, characters = clf.tokenizer, set[int](), set[str]()
-    rest = list(texts)
-    if not rest:
+    tokenizer, ids, characters = clf.tokenizer, set[int](), set[str]()
+    texts = list(texts)
+    if not texts:
         raise TaskError("There is no text to take a vocabulary from.")
-    for at in range(0, len(rest), AT_ONCE):
-        for encoding in _encodings(clf, rest[at : at + AT_ONCE]):
-            used.update(encoding.ids)
+    for start in range(0, len(texts), AT_ONCE):
+        for encoding in _encodings(clf, texts[start : start + AT_ONCE]):
+            ids.update(encoding.ids)
             characters.update(*encoding.tokens)
-    pieces = set(tokenizer.convert_ids_to_tokens(sorted(used)))
-    return pieces | {piece for piece in tokenizer.get_vocab() if _bare(piece) in characters}
-
-
-def _bare(piece: str) -> str:
-    """A piece without the mark that it continues or begins a word."""
-    return piece.removeprefix("##").removeprefix("▁")
+    pieces = set(tokenizer.convert_ids_to_tokens(sorted(ids)))
+    # a mark says that a piece continues or begins a word
+    return pieces | {p for p in tokenizer.get_vocab() if p.removeprefix("##").removeprefix("▁") in characters}
 
 
 def smaller_vocabulary(clf: N, file: str | Path, held_out: Sequence[str] | None = None) -> tuple[N, dict[str, Any]]:
@@ -58,24 +55,25 @@ def smaller_vocabulary(clf: N, file: str | Path, held_out: Sequence[str] | None 
     with opened(Path(file), "the file of --vocabulary") as lines:
         texts = [line for raw in lines if (line := raw.decode("utf-8", "replace").strip())]
     small = with_pieces(clf, used_pieces(clf, texts))
-    record = {
-        name: {"before": of(clf), "after": of(small)}
-        for name, of in (("pieces", lambda one: len(one.tokenizer)), ("parameters", lambda one: one.cost().parameters))
+    return small, {
+        "pieces": {"before": len(clf.tokenizer), "after": len(small.tokenizer)},
+        "parameters": {"before": clf.cost().parameters, "after": small.cost().parameters},
+        "texts": len(texts),
+        "changed": held_out and changed_share(clf, small, held_out),
     }
-    return small, {**record, "texts": len(texts), "changed": held_out and changed_share(clf, small, held_out)}
 
 
 def changed_share(before: Network, after: Network, texts: Sequence[str]) -> float:
     """The share of texts that are split into other pieces."""
-    one, other = ([e.tokens for e in _encodings(clf, list(texts))] for clf in (before, after))
-    return sum(a != b for a, b in zip(one, other, strict=True)) / max(1, len(texts))
+    pairs = zip(_encodings(before, texts), _encodings(after, texts), strict=True)
+    return sum(old.tokens != new.tokens for old, new in pairs) / max(1, len(texts))
 
 
-def _encodings(clf: Network, texts: list[str]) -> list[Any]:
+def _encodings(clf: Network, texts: Sequence[str]) -> list[Any]:
     tokenizer = _backend(clf)
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    encodings: list[Any] = tokenizer.encode_batch(texts)
+    encodings: list[Any] = tokenizer.encode_batch(list(texts))
     return encodings
 
 
@@ -107,8 +105,9 @@ def with_pieces(clf: N, pieces: Pieces) -> N:
     pad = clf.tokenizer.pad_token_id
     first = pad if pad is not None and pad < FIRST else -1
     ids = sorted(number for piece, number in old.items() if piece in kept or number <= first)
-    new = {number: at for at, number in enumerate(ids)}
-    _renumber(state, new, {piece: number for piece, number in old.items() if number in new}, KINDS[kind][1])
+    new = {number: row for row, number in enumerate(ids)}
+    KINDS[kind][1](state["model"], {piece: new[number] for piece, number in old.items() if number in new})
+    _renumber(state, new)
     return dataclasses.replace(clf, model=_with_rows(whole, ids, new), tokenizer=_reloaded(clf, state, new))
 
 
@@ -122,17 +121,15 @@ def _unigrams(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
 
 def _byte_pairs(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
     """With what they are merged from, and all pieces of one character or byte."""
-    made: dict[str, list[tuple[str, str]]] = {}
+    parts: dict[str, list[str]] = {}
     for a, b in _merges(model):
-        made.setdefault(a + b, []).append((a, b))
-    kept, left = (
-        set[str](),
-        [*(pieces & model["vocab"].keys()), *(piece for piece in model["vocab"] if len(piece) == 1)],
-    )
-    while left:
-        if (piece := left.pop()) not in kept:
+        parts.setdefault(a + b, []).extend((a, b))
+    kept = set[str]()
+    to_keep = [*(pieces & model["vocab"].keys()), *(piece for piece in model["vocab"] if len(piece) == 1)]
+    while to_keep:
+        if (piece := to_keep.pop()) not in kept:
             kept.add(piece)
-            left += [part for pair in made.get(piece, ()) for part in pair]
+            to_keep += parts.get(piece, ())
     return kept
 
 
@@ -167,14 +164,8 @@ KINDS: Mapping[
 }
 
 
-def _renumber(
-    state: dict[str, Any],
-    new: Mapping[int, int],
-    kept: Mapping[str, int],
-    smaller: Callable[[dict[str, Any], Mapping[str, int]], None],
-) -> None:
-    """The tokenizer's table, its special tokens and what it puts around a text, in the new numbers."""
-    smaller(state["model"], {piece: new[number] for piece, number in kept.items()})
+def _renumber(state: dict[str, Any], new: Mapping[int, int]) -> None:
+    """The tokenizer's special tokens and what it puts around a text, in the new numbers."""
     for token in state["added_tokens"]:
         token["id"] = new[token["id"]]
     state["padding"] = state["truncation"] = None
@@ -189,21 +180,17 @@ def _renumber(
 def _parts(processor: Any) -> list[dict[str, Any]]:
     if processor is None:
         return []
-    return [one for part in processor.get("processors", ()) for one in _parts(part)] or [processor]
+    return [part for inner in processor.get("processors", ()) for part in _parts(inner)] or [processor]
 
 
 def _with_rows(model: Any, ids: Sequence[int], new: Mapping[int, int]) -> Any:
     """A copy with these rows of the embeddings, in this order."""
-    before: nn.Embedding = model.get_input_embeddings()
+    old: nn.Embedding = model.get_input_embeddings()
     # the old table is shared, not copied: it goes
     smaller = copy.deepcopy(model, {id(p): p for p in model.parameters()})
-    at = before.padding_idx
-    fewer = nn.Embedding(len(ids), before.embedding_dim, new.get(at) if at is not None else None)
-    fewer.to(before.weight)
-    fewer.weight = nn.Parameter(
-        before.weight.detach()[torch.tensor(ids, device=before.weight.device)], requires_grad=False
-    )
-    smaller.set_input_embeddings(fewer)
+    weight = old.weight.detach()[torch.tensor(ids, device=old.weight.device)]
+    padding = None if old.padding_idx is None else new.get(old.padding_idx)
+    smaller.set_input_embeddings(nn.Embedding.from_pretrained(weight, padding_idx=padding))
     config = smaller.config
     config.vocab_size = len(ids)
     for name in IDS:

@@ -14,7 +14,7 @@ from torch import Tensor
 from ...attention import HeadCall
 from ...heads import ENCODER
 from ..places import each_token
-from .sheet import Attention, Family, Layers, OwnLayers, PostNorm
+from .sheet import Attention, Family, Layers, OwnLayers, PostNorm, fused
 
 LAYER = "encoder.layer.{i}"
 
@@ -44,17 +44,7 @@ def bert_like(
         },
         layers={ENCODER: bert_layers(pre_norm=pre_norm)},
         embeddings="embeddings",
-        post_norm=None
-        if read_out is None
-        else PostNorm(
-            attention_norm=f"{LAYER}.attention.output.LayerNorm",
-            inner=f"{LAYER}.intermediate.dense",
-            activation=f"{LAYER}.intermediate.intermediate_act_fn",
-            outer=f"{LAYER}.output.dense",
-            output_norm=f"{LAYER}.output.LayerNorm",
-            read_out=read_out,
-            widen=widen,
-        ),
+        post_norm=None if read_out is None else bert_post_norm(read_out, widen=widen),
         **facts,
     )
 
@@ -69,6 +59,21 @@ def bert_layers(output: str = "attention.output.dense", pre_norm: bool = False) 
         outer="output.dense",
         neurons="intermediate_size",
         pre_norm=pre_norm,
+    )
+
+
+def bert_post_norm(
+    read_out: Callable[[Any, Tensor], Tensor], norm: str = "attention.output.LayerNorm", **facts: Any
+) -> PostNorm:
+    """The rest of a layer, named as BERT's; ``norm`` is where a layer has the attention's norm."""
+    return PostNorm(
+        attention_norm=f"{LAYER}.{norm}",
+        inner=f"{LAYER}.intermediate.dense",
+        activation=f"{LAYER}.intermediate.intermediate_act_fn",
+        outer=f"{LAYER}.output.dense",
+        output_norm=f"{LAYER}.output.LayerNorm",
+        read_out=read_out,
+        **facts,
     )
 
 
@@ -91,19 +96,14 @@ ERNIE = bert_like("ERNIE", "ernie", pooled)
 ELECTRA = bert_like("ELECTRA", "electra", classifier_head, widen="embeddings_project", tiny={"embedding_size": 16})
 
 
-def _roberta_like(title: str, model_type: str) -> Family:
-    return bert_like(
-        title,
-        model_type,
-        classifier_head,
-        position_offset=True,
-        tiny={"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1},
-    )
+ROBERTA_FACTS: dict[str, Any] = {
+    "position_offset": True,
+    "tiny": {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1},
+}
 
-
-ROBERTA = _roberta_like("RoBERTa", "roberta")
-CAMEMBERT = _roberta_like("CamemBERT", "camembert")
-XLM_R = _roberta_like("XLM-R", "xlm-roberta")
+ROBERTA = bert_like("RoBERTa", "roberta", classifier_head, **ROBERTA_FACTS)
+CAMEMBERT = bert_like("CamemBERT", "camembert", classifier_head, **ROBERTA_FACTS)
+XLM_R = bert_like("XLM-R", "xlm-roberta", classifier_head, **ROBERTA_FACTS)
 
 
 _LAYER = "transformer.layer.{i}"
@@ -204,12 +204,11 @@ ALBERT = Family(
 def _modern_layer(base: Any, layer: int, rows: Tensor, call: HeadCall) -> Tensor:
     """[B, T, D]. Without padding only the sliding window needs a mask."""
     module = base.layers[layer]
-    length = rows.shape[1]
-    place = torch.arange(length, device=rows.device)
+    place = torch.arange(rows.shape[1], device=rows.device)
     angles = base.rotary_emb(rows, place[None], module.attention_type)
     window = module.attn.sliding_window
     near = None
-    if window is not None and window <= length:
+    if window is not None and window <= len(place):
         near = _modern_near(window, place)[None, None]
     out: Tensor = module(rows, attention_mask=near, position_embeddings=angles, headviz=call)
     return out
@@ -246,15 +245,7 @@ def _modern_apart(config: Any, apart: Tensor) -> dict[str, Tensor]:
 MODERNBERT = Family(
     "ModernBERT",
     "modernbert",
-    attention={
-        ENCODER: Attention(
-            query="layers.{i}.attn.Wqkv",
-            key="layers.{i}.attn.Wqkv",
-            value="layers.{i}.attn.Wqkv",
-            output="layers.{i}.attn.Wo",
-            reader="layers.{i}.mlp_norm",
-        )
-    },
+    attention={ENCODER: fused("layers.{i}.attn.Wqkv", "layers.{i}.attn.Wo", reader="layers.{i}.mlp_norm")},
     layers={
         ENCODER: Layers(
             modules="layers",

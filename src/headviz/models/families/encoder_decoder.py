@@ -69,7 +69,7 @@ def _layers(stack: str, crossing: tuple[str, ...], pre_norm: bool) -> Layers:
 def _bart_like(title: str, model_type: str, pre_norm: bool = False, **facts: Any) -> Family:
     layer, decoder = "encoder.layers.{i}", "decoder.layers.{i}"
     # behind a sum stands the attention's own norm, or with norms in front that of the next block
-    own, cross, masked = (
+    encoder_norm, cross_norm, decoder_norm = (
         ("final_layer_norm", "final_layer_norm", "encoder_attn_layer_norm")
         if pre_norm
         else ("self_attn_layer_norm", "encoder_attn_layer_norm", "self_attn_layer_norm")
@@ -78,9 +78,9 @@ def _bart_like(title: str, model_type: str, pre_norm: bool = False, **facts: Any
         title,
         model_type,
         attention={
-            ENCODER: _attention(f"{layer}.self_attn", f"{layer}.{own}"),
-            CROSS: _attention(f"{decoder}.encoder_attn", f"{decoder}.{cross}"),
-            DECODER: _attention(f"{decoder}.self_attn", f"{decoder}.{masked}"),
+            ENCODER: _attention(f"{layer}.self_attn", f"{layer}.{encoder_norm}"),
+            CROSS: _attention(f"{decoder}.encoder_attn", f"{decoder}.{cross_norm}"),
+            DECODER: _attention(f"{decoder}.self_attn", f"{decoder}.{decoder_norm}"),
         },
         layers={
             "encoder": _layers("encoder", (), pre_norm),

@@ -15,8 +15,8 @@ from torch import Tensor
 from ...attention import HeadCall, transformers
 from ...heads import ENCODER
 from ..places import logits_of
-from .bert import bert_like, classifier_head, pooled
-from .sheet import Attention, Family, Layers, OwnLayers
+from .bert import ROBERTA_FACTS, bert_like, classifier_head, pooled
+from .sheet import Attention, Family, Layers, OwnLayers, fused
 
 _LAYER = "layers.{i}"
 GATED, PLAIN = (("mlp.gate_proj", "mlp.up_proj"), "mlp.down_proj"), (("mlp.fc1",), "mlp.fc2")
@@ -95,7 +95,6 @@ def decoder(
     return rotary(title, model_type, ffn, forward=last_token, tiny=tiny, **facts)
 
 
-_ROBERTA = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1}
 _POST_NORM: dict[str, Any] = {"embeddings": "embeddings", "pre_norm": False}
 
 
@@ -120,9 +119,9 @@ def _bounded(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any
 
 
 INTERFACE = (
-    bert_like("Data2Vec-text", "data2vec-text", classifier_head, position_offset=True, tiny=_ROBERTA),
-    bert_like("RoBERTa-PreLN", "roberta-prelayernorm", pre_norm=True, position_offset=True, tiny=_ROBERTA),
-    bert_like("XLM-R-XL", "xlm-roberta-xl", pre_norm=True, position_offset=True, tiny=_ROBERTA),
+    bert_like("Data2Vec-text", "data2vec-text", classifier_head, **ROBERTA_FACTS),
+    bert_like("RoBERTa-PreLN", "roberta-prelayernorm", pre_norm=True, **ROBERTA_FACTS),
+    bert_like("XLM-R-XL", "xlm-roberta-xl", pre_norm=True, **ROBERTA_FACTS),
     bert_like("LayoutLM (text only)", "layoutlm", tiny={"max_2d_position_embeddings": 16}),
     bert_like(
         "ESM",
@@ -130,7 +129,7 @@ INTERFACE = (
         pre_norm=True,
         position_offset=True,
         forward=_scaled,
-        tiny={**_ROBERTA, "mask_token_id": 4, "position_embedding_type": "rotary", "token_dropout": True},
+        tiny={**ROBERTA_FACTS["tiny"], "mask_token_id": 4, "position_embedding_type": "rotary", "token_dropout": True},
     ),
     bert_like(
         "MobileBERT",
@@ -154,15 +153,7 @@ INTERFACE = (
     Family(
         "GPT-2",
         "gpt2",
-        attention={
-            ENCODER: Attention(
-                query="h.{i}.attn.c_attn",
-                key="h.{i}.attn.c_attn",
-                value="h.{i}.attn.c_attn",
-                output="h.{i}.attn.c_proj",
-                reader="h.{i}.ln_2",
-            )
-        },
+        attention={ENCODER: fused("h.{i}.attn.c_attn", "h.{i}.attn.c_proj", reader="h.{i}.ln_2")},
         layers={
             ENCODER: Layers(
                 modules="h",
@@ -197,13 +188,7 @@ INTERFACE = (
         "GPT-NeoX",
         "gpt_neox",
         attention={
-            ENCODER: Attention(
-                query=f"{_LAYER}.attention.query_key_value",
-                key=f"{_LAYER}.attention.query_key_value",
-                value=f"{_LAYER}.attention.query_key_value",
-                output=f"{_LAYER}.attention.dense",
-                side_by_side=True,
-            )
+            ENCODER: fused(f"{_LAYER}.attention.query_key_value", f"{_LAYER}.attention.dense", side_by_side=True)
         },
         layers={
             ENCODER: Layers(

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from ...attention import HeadCall, headviz_attention, running_call, transformers
 from ...errors import ModelError
 from ...heads import ENCODER
-from .bert import LAYER, bert_layers, classifier_head
+from .bert import LAYER, bert_layers, bert_post_norm, classifier_head
 from .interface import last_token
-from .sheet import Attention, Family, Layers, OwnLayers, PostNorm
+from .sheet import Attention, Family, Layers, OwnLayers, fused
 
 
 class OwnAttention:
@@ -27,33 +27,36 @@ class OwnAttention:
     replaces: str
     along: tuple[Any, ...] = ()  # further classes of the family's modules that ours go in front of
 
+    def heads_of(self: Any, states: Tensor) -> Tensor:
+        """[B, T, heads · d] -> [B, h, T, d]"""
+        return states.view(*states.shape[:2], -1, self.attention_head_size).transpose(1, 2)
+
     def attend(
-        self,
+        self: Any,
         query: Tensor,
         key: Tensor,
         value: Tensor,
         mask: Tensor | None,
         scaling: float,
         bias: Tensor | None,
-        wanted: bool,
+        output_attentions: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        """([B, Q, heads · d], probabilities if ``wanted``) of [B, h, T, d] under the call that is running."""
-        module: Any = self
-        dropout = module.dropout.p if module.training else 0.0
-        call = running_call() or (HeadCall((None,), "eager") if wanted else None)
+        """([B, Q, heads · d], probabilities if they are asked for) of [B, h, T, d] under the call that is running."""
+        dropout = self.dropout.p if self.training else 0.0
+        call = running_call() or (HeadCall((None,), "eager") if output_attentions else None)
         out, probs = headviz_attention(
-            module, query, key, value, mask, scaling, dropout, headviz=call, position_bias=bias
+            self, query, key, value, mask, scaling, dropout, headviz=call, position_bias=bias
         )
-        return out.flatten(2), probs
+        return out.flatten(2), probs if output_attentions else None
 
 
 def put_in(model: nn.Module, own: type[OwnAttention]) -> None:
     """Give every attention module of a model our ``forward``. In place; a second time changes nothing."""
-    for one in (own, *own.along):
+    for kind in (own, *own.along):
         for module in model.modules():
-            if type(module).__name__ == one.replaces and not isinstance(module, one):
+            if type(module).__name__ == kind.replaces and not isinstance(module, kind):
                 theirs: Any = type(module)
-                module.__class__ = _joined(cast(Any, one), theirs)
+                module.__class__ = _joined(cast(Any, kind), theirs)
 
 
 @cache
@@ -85,17 +88,8 @@ class _DebertaAttention(OwnAttention):
         relative_pos: Tensor | None = None,
         rel_embeddings: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        asked = hidden_states if query_states is None else query_states
-        size = self.attention_head_size
-
-        def heads(states: Tensor) -> Tensor:
-            return states.view(*states.shape[:2], -1, size).transpose(1, 2)
-
-        query, key, value = (
-            heads(self.query_proj(asked)),
-            heads(self.key_proj(hidden_states)),
-            heads(self.value_proj(hidden_states)),
-        )
+        query = self.heads_of(self.query_proj(hidden_states if query_states is None else query_states))
+        key, value = self.heads_of(self.key_proj(hidden_states)), self.heads_of(self.value_proj(hidden_states))
         call = running_call()
         if call is not None and call.edit_inputs is not None:  # positions are scored by queries and keys, too
             query, key, value = call.edit_inputs(call.layer, query, key, value)
@@ -105,9 +99,8 @@ class _DebertaAttention(OwnAttention):
             bias = self.disentangled_attention_bias(  # transformers' own: [B · h, Q, K]
                 query.flatten(0, 1), key.flatten(0, 1), relative_pos, self.pos_dropout(rel_embeddings), kinds
             ).unflatten(0, query.shape[:2])
-        scaling = (size * kinds) ** -0.5
-        mixed, probs = self.attend(query, key, value, attention_mask.bool(), scaling, bias, output_attentions)
-        return (mixed, probs) if output_attentions else (mixed, None)
+        scaling = (self.attention_head_size * kinds) ** -0.5
+        return self.attend(query, key, value, attention_mask.bool(), scaling, bias, output_attentions)
 
 
 def _layer(base: Any, layer: int, rows: Tensor, call: HeadCall) -> Tensor:
@@ -206,8 +199,7 @@ class _FirstDebertaAttention(OwnAttention):
         if self.relative_attention and heads:
             table = self.pos_dropout(rel_embeddings)
             bias = self.disentangled_att_bias(query * scaling, key, relative_pos, table, kinds)  # transformers' own
-        mixed, probs = self.attend(query, key, value, attention_mask.bool(), scaling, bias, output_attentions)
-        return (mixed, probs) if output_attentions else (mixed, None)
+        return self.attend(query, key, value, attention_mask.bool(), scaling, bias, output_attentions)
 
 
 def _first_position_flops(config: Any, length: int, width: int) -> int:
@@ -223,11 +215,9 @@ DEBERTA = Family(
     "DeBERTa",
     "deberta",
     attention={
-        ENCODER: Attention(
-            query=f"{LAYER}.attention.self.in_proj",
-            key=f"{LAYER}.attention.self.in_proj",
-            value=f"{LAYER}.attention.self.in_proj",
-            output=f"{LAYER}.attention.output.dense",
+        ENCODER: fused(
+            f"{LAYER}.attention.self.in_proj",
+            f"{LAYER}.attention.output.dense",
             further=("pos_proj", "pos_q_proj"),
             side_by_side=True,
             vectors=("q_bias", "v_bias"),
@@ -258,13 +248,9 @@ class _MPNetAttention(OwnAttention):
         output_attentions: bool = False,
         **_: Any,
     ) -> tuple[Tensor | None, ...]:
-        size = self.attention_head_size
-
-        def heads(states: Tensor) -> Tensor:
-            return states.view(*states.shape[:2], -1, size).transpose(1, 2)
-
-        query, key, value = (heads(m(hidden_states)) for m in (self.q, self.k, self.v))
-        mixed, probs = self.attend(query, key, value, attention_mask, size**-0.5, position_bias, output_attentions)
+        query, key, value = (self.heads_of(matrix(hidden_states)) for matrix in (self.q, self.k, self.v))
+        scaling = self.attention_head_size**-0.5
+        mixed, probs = self.attend(query, key, value, attention_mask, scaling, position_bias, output_attentions)
         return (self.o(mixed), probs) if output_attentions else (self.o(mixed),)
 
 
@@ -282,13 +268,9 @@ MPNET = Family(
     },
     layers={ENCODER: bert_layers("attention.attn.o")},
     embeddings="embeddings",
-    post_norm=PostNorm(
-        attention_norm=f"{LAYER}.attention.LayerNorm",
-        inner=f"{LAYER}.intermediate.dense",
-        activation=f"{LAYER}.intermediate.intermediate_act_fn",
-        outer=f"{LAYER}.output.dense",
-        output_norm=f"{LAYER}.output.LayerNorm",
-        read_out=classifier_head,
+    post_norm=bert_post_norm(
+        classifier_head,
+        norm="attention.LayerNorm",
         bias=lambda base, states: base.encoder.compute_position_bias(states),
     ),
     own_attention=_MPNetAttention,
@@ -334,12 +316,8 @@ PHI3 = Family(
     "Phi-3",
     "phi3",
     attention={
-        ENCODER: Attention(
-            query="layers.{i}.self_attn.qkv_proj",
-            key="layers.{i}.self_attn.qkv_proj",
-            value="layers.{i}.self_attn.qkv_proj",
-            output="layers.{i}.self_attn.o_proj",
-            reader="layers.{i}.post_attention_layernorm",
+        ENCODER: fused(
+            "layers.{i}.self_attn.qkv_proj", "layers.{i}.self_attn.o_proj", reader="layers.{i}.post_attention_layernorm"
         )
     },
     layers={

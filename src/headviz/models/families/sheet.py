@@ -40,6 +40,11 @@ class Attention:
         return self.query.rpartition(".")[0]
 
 
+def fused(matrix: str, output: str, **facts: Any) -> Attention:
+    """Heads with one matrix W_QKV; ``facts`` are further fields of ``Attention``."""
+    return Attention(query=matrix, key=matrix, value=matrix, output=output, **facts)
+
+
 @dataclass(frozen=True)
 class Layers:
     """One stack of layers. Only removing layers needs more than ``modules``; those paths are relative to one layer.
@@ -176,9 +181,10 @@ class Family:
     def read_by_post_norm(self) -> Iterator[tuple[str, type[nn.Module]]]:
         """The paths whose weights the fast path reads besides the attention's, and their classes."""
         if self.post_norm is not None:
-            fast = self.post_norm
-            yield from ((fast.attention_norm, nn.LayerNorm), (fast.output_norm, nn.LayerNorm))
-            yield from ((fast.inner, self.matrix), (fast.outer, self.matrix))
+            yield self.post_norm.attention_norm, nn.LayerNorm
+            yield self.post_norm.output_norm, nn.LayerNorm
+            yield self.post_norm.inner, self.matrix
+            yield self.post_norm.outer, self.matrix
 
     @property
     def why_no_neurons(self) -> str:
@@ -209,5 +215,5 @@ class Family:
 
 def decoder_layers(config: Any) -> int:
     """How many layers the decoder of an encoder-decoder model has."""
-    own = getattr(config, "num_decoder_layers", None)
-    return int(config.decoder_layers if own is None else own)
+    count = getattr(config, "num_decoder_layers", None)
+    return int(config.decoder_layers if count is None else count)

@@ -1,4 +1,4 @@
-"""The two ways between this process's memory and a device's. Neither makes anybody wait: results are asked for later.
+"""Copies from this process's memory to a device and back. Neither direction waits: results are read later.
 
 Whatever is computed on a GPU comes back through ``fetch``, a few tables at a time, so the number of times that a GPU is
 waited for can be counted here.
@@ -32,11 +32,7 @@ def put(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the processor's on the device; the copy waits for nothing that a GPU is doing."""
     if device.type != "cuda":
         return tensor.to(device)
-    return _pinned(tensor).to(device, non_blocking=True)
-
-
-def _pinned(tensor: Tensor) -> Tensor:
-    return tensor.pin_memory() if torch.cuda.is_available() else tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def free(device: torch.device) -> int:
@@ -108,7 +104,7 @@ class _Passes:
     by_key: OrderedDict[Hashable, _Recorded | None] = field(default_factory=OrderedDict)
 
 
-_KNOWN: WeakKeyDictionary[nn.Module, _Passes] = WeakKeyDictionary()
+_PASSES: WeakKeyDictionary[nn.Module, _Passes] = WeakKeyDictionary()
 
 
 def repeated(model: nn.Module, key: Hashable, inputs: dict[str, Tensor], run: Run) -> list[Tensor] | None:
@@ -118,45 +114,45 @@ def repeated(model: nn.Module, key: Hashable, inputs: dict[str, Tensor], run: Ru
     """
     with GPU:
         state = weights_state(model)
-        known = _KNOWN.get(model)
-        if known is None or known.state != state:
-            known = _KNOWN[model] = _Passes(state)
-        whole = (key, *((name, t.shape, t.dtype) for name, t in inputs.items()))
-        if whole not in known.by_key:
-            known.by_key[whole] = _record(known, inputs, run)
-            if len(known.by_key) > MOST:
-                known.by_key.popitem(last=False)
-        known.by_key.move_to_end(whole)
-        graph = known.by_key[whole]
-        if graph is None:
+        passes = _PASSES.get(model)
+        if passes is None or passes.state != state:
+            passes = _PASSES[model] = _Passes(state)
+        whole_key = (key, *((name, t.shape, t.dtype) for name, t in inputs.items()))
+        if whole_key not in passes.by_key:
+            passes.by_key[whole_key] = _record(passes, inputs, run)
+            if len(passes.by_key) > MOST:
+                passes.by_key.popitem(last=False)
+        passes.by_key.move_to_end(whole_key)
+        recorded = passes.by_key[whole_key]
+        if recorded is None:
             return None
-        for name, place in graph.inputs.items():
+        for name, place in recorded.inputs.items():
             place.copy_(inputs[name])
-        graph.graph.replay()
-        return [result.clone() for result in graph.results]
+        recorded.graph.replay()
+        return [result.clone() for result in recorded.results]
 
 
 def refusals(model: nn.Module) -> list[str]:
     """Why passes of a model could not be recorded."""
-    known = _KNOWN.get(model)
-    return [] if known is None else known.refusals
+    passes = _PASSES.get(model)
+    return [] if passes is None else passes.refusals
 
 
-def _record(known: _Passes, inputs: dict[str, Tensor], run: Run) -> _Recorded | None:
-    own = {name: t.clone() for name, t in inputs.items()}
+def _record(passes: _Passes, inputs: dict[str, Tensor], run: Run) -> _Recorded | None:
+    places = {name: t.clone() for name, t in inputs.items()}
     try:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            run(own)  # libraries load what they need
+            run(places)  # libraries load what they need
         torch.cuda.current_stream().wait_stream(side)
         graph: Any = torch.cuda.CUDAGraph()
-        if known.pool is None:
-            known.pool = torch.cuda.graph_pool_handle()
+        if passes.pool is None:
+            passes.pool = torch.cuda.graph_pool_handle()
         # other threads may ask for memory meanwhile
-        with torch.cuda.graph(graph, pool=known.pool, stream=side, capture_error_mode="thread_local"):
-            results = run(own)
+        with torch.cuda.graph(graph, pool=passes.pool, stream=side, capture_error_mode="thread_local"):
+            results = run(places)
     except RuntimeError as error:  # a model that looks at its numbers, or no memory
-        known.refusals.append(str(error))
+        passes.refusals.append(str(error))
         return None
-    return _Recorded(own, graph, results)
+    return _Recorded(places, graph, results)

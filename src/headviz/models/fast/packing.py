@@ -49,8 +49,8 @@ class Group:
 
     def rows_of(self, rows: Tensor) -> Tensor:
         """[N, W] of the chunk -> [B, T, W]."""
-        own = rows[self.start : self.stop] if self.padding is None else rows[self.padding.rows]
-        return own.view(self.count, self.length, -1)
+        group_rows = rows[self.start : self.stop] if self.padding is None else rows[self.padding.rows]
+        return group_rows.view(self.count, self.length, -1)
 
     def put(self, out: Tensor, values: Tensor) -> None:
         """[B, T, …] into its rows of [N, W]."""
@@ -63,8 +63,7 @@ class Group:
         """What is added to the scores of attention, [1 or B, 1 or h, Q, T], so that no query sees padding."""
         if self.padding is None:
             return bias
-        own = self.padding.bias
-        return own if bias is None else own + bias
+        return self.padding.bias if bias is None else self.padding.bias + bias
 
 
 @dataclass(frozen=True)
@@ -97,16 +96,14 @@ def pack(lengths: Sequence[int], tokens: int, index: Iterable[int] | None = None
     pieces = max(1, round(total / tokens))
     chunks: list[Chunk] = []
     part: list[int] = []
-    rows = 0
     done = 0
     for i in order:
         part.append(i)
-        rows += lengths[i]
         done += lengths[i]
         # cut where the evenly spaced share ends, so that no small chunk is left over
-        if done >= total * (len(chunks) + 1) / pieces and rows:
+        if done >= total * (len(chunks) + 1) / pieces:
             chunks.append(_chunk(part, lengths))
-            part, rows = [], 0
+            part = []
     if part:
         chunks.append(_chunk(part, lengths))
     return chunks
@@ -139,22 +136,22 @@ def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
 
 def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -> Iterator[Group]:
     """Neighbours of similar length as one group."""
-    together: list[Group] = []
+    similar: list[Group] = []
     for group in (*groups, None):
-        if group is not None and (not together or group.length <= UNEVEN * together[0].length):
-            together.append(group)
+        if group is not None and (not similar or group.length <= UNEVEN * similar[0].length):
+            similar.append(group)
             continue
-        first, last, texts = together[0], together[-1], [g.length for g in together for _ in range(g.count)]
-        together = [] if group is None else [group]
+        first, last, texts = similar[0], similar[-1], [g.length for g in similar for _ in range(g.count)]
+        similar = [] if group is None else [group]
         if first is last:
             yield first
             continue
         lengths = torch.tensor(texts)
-        there = torch.arange(last.length) < lengths[:, None]  # [B, T]
+        is_token = torch.arange(last.length) < lengths[:, None]  # [B, T]
         starts = first.start + lengths.cumsum(0) - lengths
-        rows = torch.where(there, starts[:, None] + torch.arange(last.length), starts[:, None]).flatten()
-        bias = torch.zeros(there.shape, dtype=dtype).masked_fill(~there, -torch.inf)[:, None, None]
-        padding = Padding(*(put(t, device) for t in (rows, there.flatten().nonzero()[:, 0], bias)))
+        rows = torch.where(is_token, starts[:, None] + torch.arange(last.length), starts[:, None]).flatten()
+        bias = torch.zeros(is_token.shape, dtype=dtype).masked_fill(~is_token, -torch.inf)[:, None, None]
+        padding = Padding(*(put(t, device) for t in (rows, is_token.flatten().nonzero()[:, 0], bias)))
         yield Group(first.start, last.stop, len(lengths), last.length, first.first, padding)
 
 
@@ -179,9 +176,9 @@ def read_each(clf: Classifier, rows: Tensor, chunk: Chunk, encodings: Sequence[E
     """Logits [n, W, C] in float32 from the last states [N, D] of a chunk; without a ``head`` they are logits."""
     table = table_of([encodings[i] for i in chunk.index])
     assert table is not None
-    there = torch.from_numpy(table >= 0).to(rows.device)
-    numbers = torch.from_numpy(table + [[first] for first in chunk.first_rows()]).to(rows.device)[there]
-    read = rows[numbers] if head is None else head(clf.model, rows[numbers])
+    is_token = torch.from_numpy(table >= 0).to(rows.device)
+    numbers = torch.from_numpy(table + [[first] for first in chunk.first_rows()]).to(rows.device)[is_token]
+    logits = rows[numbers] if head is None else head(clf.model, rows[numbers])
     out = torch.full((*table.shape, clf.num_labels), torch.nan, device=rows.device)
-    out[there] = read.float()
+    out[is_token] = logits.float()
     return out

@@ -32,10 +32,11 @@ from .linear import attention, linear
 from .packing import Chunk, Group, Placed, embed, placed, read_each
 
 if TYPE_CHECKING:
-    from ..classifier import Classifier, Encoding
+    from ..classifier import Classifier
 
 
 BIASES = 2**24  # numbers of position biases that are kept
+Gates = Sequence[Gate]  # one per layer, as ``Classifier.gates`` makes them
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,13 @@ class PostNormStages:
         self.last = clf.num_layers - 1 if self.first_only else -1  # the layer whose first rows alone are computed
         self.biases: dict[int, Tensor] = {}  # by length; what position_bias keeps
         self._placed: dict[int, tuple[Chunk, Placed]] = {}  # by the chunk's id, which holds while the chunk is kept
-        made: dict[int, _Weights] = {}  # families that share a layer share its copy
+        copies: dict[int, _Weights] = {}  # families that share a layer share its copy
         self.weights = []
         for layer in range(clf.num_layers):
             key = id(clf.projections(layer).output)
-            if key not in made:
-                made[key] = self._weights(layer)
-            self.weights.append(made[key])
+            if key not in copies:
+                copies[key] = self._weights(layer)
+            self.weights.append(copies[key])
         activation = clf.module(layout.activation.format(**clf.family.place(clf.config, 0)))
         exact = type(activation).__name__ == "GELUActivation"
         self.fused_gelu = exact or (isinstance(activation, nn.GELU) and activation.approximate == "none")
@@ -154,39 +155,39 @@ class PostNormStages:
             if sum(kept.numel() for kept in self.biases.values()) + whole.numel() > BIASES:
                 self.biases.clear()
             self.biases[length] = whole
-        own: Tensor | None = getattr(self.clf.attention_module(layer), "bias_heads", None)
-        return self.biases[length] if own is None else self.biases[length][:, own]
+        index: Tensor | None = getattr(self.clf.attention_module(layer), "bias_heads", None)
+        return self.biases[length] if index is None else self.biases[length][:, index]
 
     def _first_context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
         weights = self.weights[layer]
         d, width, hidden_size = self.size, weights.out.shape[1], hidden.shape[1]
         heads = width // d
-        where = self.placed(chunk)
-        first = hidden[where.first_rows]
+        place = self.placed(chunk)
+        first = hidden[place.first_rows]
         query = linear(first, weights.qkv[:width], weights.qkv_bias[:width]).view(-1, heads, d)  # [n, h, d]
         w_key = weights.qkv[width : 2 * width].view(heads, d, hidden_size)
         w_value = weights.qkv[2 * width :].view(heads, d, hidden_size)
         # a query's product with the key bias is the same for all keys, and the softmax removes it
-        asked = torch.bmm(query.transpose(0, 1), w_key).transpose(0, 1)  # [n, h, D]
-        pooled = torch.empty_like(asked)
-        for g in where.groups:
+        key_query = torch.bmm(query.transpose(0, 1), w_key).transpose(0, 1)  # W_Kᵀ q, [n, h, D]
+        pooled = torch.empty_like(key_query)
+        for g in place.groups:
             rows = g.rows_of(hidden)
-            here = slice(g.first, g.first + g.count)
-            scores = torch.bmm(asked[here], rows.transpose(1, 2))  # [B, h, T]
+            texts = slice(g.first, g.first + g.count)
+            scores = torch.bmm(key_query[texts], rows.transpose(1, 2))  # [B, h, T]
             bias = self.position_bias(layer, g.length, hidden)
             bias = g.biased(None if bias is None else bias[:, :, :1])
             probs = torch.softmax(scores if bias is None else scores + bias[:, :, 0], dim=-1)
-            pooled[here] = torch.bmm(probs, rows)
+            pooled[texts] = torch.bmm(probs, rows)
         mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]
         return mixed.reshape(-1, width) + weights.qkv_bias[2 * width :]
 
-    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Gates) -> Tensor:
         """The rest of the layer: mask, W_O, both norms and the feed-forward network. ``hidden`` is the ``entry``."""
         hidden = self.between(layer, hidden, context, gates)
         return self.end(layer, hidden, self.neurons(layer, hidden))
 
     @torch.inference_mode()
-    def between(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+    def between(self, layer: int, hidden: Tensor, context: Tensor, gates: Gates) -> Tensor:
         """What enters the feed-forward network: mask, W_O and the first norm. ``hidden`` is the ``entry``."""
         weights = self.weights[layer]
         gate, bias = gates[layer], weights.out_bias
@@ -219,7 +220,7 @@ class PostNormStages:
         weights = self.weights[layer]
         return linear(neurons, weights.outer, weights.outer_bias)
 
-    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Gates) -> Tensor:
         """A whole layer. The last one returns the first tokens' rows only."""
         return self.finish(layer, self.entry(layer, hidden, chunk), self.context(layer, hidden, chunk), gates)
 
@@ -229,10 +230,8 @@ class PostNormStages:
         hidden = hidden.to(self.clf.dtype)
         if self.clf.answer.read_at == EACH:
             return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
-        if not self.first_only:
-            groups = [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
-            if (logits := self.clf.read_out(groups)) is not None:
-                return logits.float()
+        if not self.first_only and (logits := self.clf.read_out(_groups(hidden, chunk))) is not None:
+            return logits.float()
         return self.layout.read_out(self.clf.model, hidden).float()
 
 
@@ -261,7 +260,7 @@ class _InOnePiece:
     def context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
         raise NotImplementedError("this family's layers are one piece; ask `splits` first")
 
-    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Gates) -> Tensor:
         raise NotImplementedError("this family's layers are one piece; ask `splits` first")
 
 
@@ -270,9 +269,9 @@ class OwnLayerStages(_InOnePiece):
 
     how = "the model's own layers, one by one"
 
-    def __init__(self, clf: Classifier, own: OwnLayers, dtype: torch.dtype) -> None:
+    def __init__(self, clf: Classifier, own_layers: OwnLayers, dtype: torch.dtype) -> None:
         super().__init__(clf, dtype)
-        self.own = own
+        self.own_layers = own_layers
 
     @torch.inference_mode()
     def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
@@ -280,12 +279,13 @@ class OwnLayerStages(_InOnePiece):
         return embed(self.clf, chunk, encodings)
 
     @torch.inference_mode()
-    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Gates) -> Tensor:
         out = torch.empty_like(hidden)
         for g, rows in zip(chunk.groups, _groups(hidden, chunk), strict=True):
             call = HeadCall(_gates_of(gates, g), layer=layer)
             with running(call):
-                out[g.start : g.stop] = self.own.layer(self.clf.model.base_model, layer, rows, call).flatten(0, 1)
+                states = self.own_layers.layer(self.clf.model.base_model, layer, rows, call)
+            out[g.start : g.stop] = states.flatten(0, 1)
         return out
 
     @torch.inference_mode()
@@ -294,8 +294,8 @@ class OwnLayerStages(_InOnePiece):
         if self.clf.answer.read_at == EACH:
             return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
         groups = _groups(hidden, chunk)
-        own = self.clf.read_out(groups)
-        return (self.own.read_out(self.clf.model, groups) if own is None else own).float()
+        logits = self.clf.read_out(groups)
+        return (self.own_layers.read_out(self.clf.model, groups) if logits is None else logits).float()
 
 
 class WholePasses(_InOnePiece):
@@ -313,7 +313,7 @@ class WholePasses(_InOnePiece):
         return torch.tensor(rows, dtype=torch.long, device=self.clf.device)
 
     @torch.inference_mode()
-    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Gates) -> Tensor:
         """The ids again; from the last layer the logits [n, C], or [N, C] of every token."""
         if layer < self.clf.num_layers - 1:
             return hidden
@@ -335,19 +335,16 @@ def _groups(hidden: Tensor, chunk: Chunk) -> list[Tensor]:
     return [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
 
 
-def _gates_of(gates: Sequence[Gate], group: Group) -> tuple[Gate, ...]:
+def _gates_of(gates: Gates, group: Group) -> tuple[Gate, ...]:
     """The gates for one group of texts: packed rows become [B, h, T, d]."""
 
-    def own(gate: Gate) -> Gate:
+    def unpacked(gate: Gate) -> Gate:
         if not isinstance(gate, Filled) or gate.add.dim() > 2:
             return gate
         rows, heads = gate.add[group.start : group.stop], gate.factor.shape[1]
         return Filled(gate.factor, rows.view(group.count, group.length, heads, -1).transpose(1, 2))
 
-    return tuple(map(own, gates))
-
-
-Gates = Sequence[Gate]  # one per layer, as ``Classifier.gates`` makes them
+    return tuple(map(unpacked, gates))
 
 
 class Stages(Protocol):
