@@ -238,7 +238,7 @@ class TransformerModel(Network, ABC):
         )
 
     def check_texts(self, paired: bool) -> None:
-        """Complain about a pair for a model of single texts, and the reverse."""
+        """Raise a ``TaskError`` for a pair if the model reads single texts, and for a single text if it reads pairs."""
 
     @property
     def dropped_token(self) -> int | None:

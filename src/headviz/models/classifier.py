@@ -148,7 +148,6 @@ class Classifier(TransformerModel):
             super().check_classes(refusal)
 
     def check_maps(self) -> None:
-        """Complain about a family whose heads' maps cannot be drawn next to one list of tokens."""
         if self.family.why_no_maps:
             raise ModelError(
                 f"Maps of {self.family.title} cannot be drawn: {self.family.why_no_maps}. "

@@ -117,7 +117,7 @@ def is_hub_id(text: str) -> bool:
 
 
 def download(repo: str, revision: str | None = None) -> Path:
-    """The local folder of a hub repository; in a dashboard, of one that is there or that a user asked for."""
+    """The local folder of a hub repository; in a dashboard only if it is in the cache or a user asked for it."""
     title = f"{repo} at revision {revision}" if revision else repo
     key = repo, revision
     return obtain(title, partial(_cached, *key), partial(_fetched, *key), partial(_require_whole, *key), title)

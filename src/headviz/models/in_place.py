@@ -10,7 +10,6 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -26,15 +25,20 @@ from .pruning import cut, require_even, require_prunable, weight_of
 from .recorded import Bare, present_in, record
 
 
-@dataclass(eq=False)
 class _Switched:
-    """One ``with``: the factors of each W_O by the rows that it serves, and how often each row was gated."""
+    """One ``with``: the factors of each W_O by the rows that it serves, and which rows were gated."""
 
-    model: nn.Module
-    gates: dict[nn.Module, list[Tensor | None]]  # one per row of the module, in the order in which they run
-    rows: dict[nn.Module, list[int]]
-    calls: dict[nn.Module, int] = field(default_factory=dict)  # since the pass began
-    gated: set[int] = field(default_factory=set)
+    def __init__(self, place: Network, off: dict[int, list[int]]) -> None:
+        self.model = place.model
+        self.rows: dict[nn.Module, list[int]] = {}  # of each W_O, in the order in which they run
+        self.gates: dict[nn.Module, list[Tensor | None]] = {}  # one for each of these rows
+        self.calls: dict[nn.Module, int] = {}  # since the pass began
+        self.gated: set[int] = set()
+        for row in range(place.num_layers):
+            output = _output(place, row)
+            factors = torch.tensor([0.0 if head in off[row] else 1.0 for head in place.present.kept_in(row)])
+            self.rows.setdefault(output, []).append(row)
+            self.gates.setdefault(output, []).append(factors.repeat_interleave(place.head_size) if off[row] else None)
 
     def apply(self, module: nn.Module, states: Tensor) -> Tensor:
         """``states`` [..., heads · head size], with the heads that are off at zero."""
@@ -73,7 +77,7 @@ def masked(model: Any, mask: MaskLike) -> Generator[None]:
     """
     place = _place(model)
     off = _off(place, mask)
-    switched = _switched(place, off)
+    switched = _Switched(place, off)
     _open(place)
     token = _ACTIVE.set((*_ACTIVE.get(), switched))
     try:
@@ -131,7 +135,7 @@ def _why_missed(switched: _Switched, missed: set[int]) -> str:
 
 
 def _place(network: Any) -> Network:
-    """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
+    """The model with the paths to its rows of heads. Neither its tokenizer nor its head is needed."""
     model: Any = network
     refuse_parallel(model)
     if isinstance(model, nn.Sequential) and len(model) and isinstance(getattr(model[0], "auto_model", None), nn.Module):
@@ -178,16 +182,6 @@ def _off(place: Network, heads: MaskLike) -> dict[int, list[int]]:
     """The heads to switch off that the model still has, by row, in order."""
     mask = place.read(heads)
     return {row: [h for h in mask.off_in(row) if h in place.present.kept_in(row)] for row in range(place.num_layers)}
-
-
-def _switched(place: Network, off: dict[int, list[int]]) -> _Switched:
-    switched = _Switched(place.model, {}, {})
-    for row in range(place.num_layers):
-        output = _output(place, row)
-        factors = torch.tensor([0.0 if head in off[row] else 1.0 for head in place.present.kept_in(row)])
-        switched.rows.setdefault(output, []).append(row)
-        switched.gates.setdefault(output, []).append(factors.repeat_interleave(place.head_size) if off[row] else None)
-    return switched
 
 
 def _open(place: Network) -> None:

@@ -97,7 +97,9 @@ def with_pieces(clf: N, pieces: Pieces) -> N:
     if whole.get_output_embeddings() is not None:
         raise ModelError("This model also predicts the pieces of its vocabulary, so none of them can go.")
     old = clf.tokenizer.get_vocab()
-    kept = KINDS[kind][0](state["model"], pieces) | {token["content"] for token in state["added_tokens"]}
+    kept = pieces | {token["content"] for token in state["added_tokens"]}
+    if kind == "BPE":
+        kept |= _needed_by_merges(state["model"], pieces)
     if unknown := state["model"].get("unk_token"):
         kept.add(unknown)
     if kind == "Unigram" and state["model"]["unk_id"] is not None:
@@ -106,31 +108,23 @@ def with_pieces(clf: N, pieces: Pieces) -> N:
     first = pad if pad is not None and pad < FIRST else -1
     ids = sorted(number for piece, number in old.items() if piece in kept or number <= first)
     new = {number: row for row, number in enumerate(ids)}
-    KINDS[kind][1](state["model"], {piece: new[number] for piece, number in old.items() if number in new})
+    KINDS[kind](state["model"], {piece: new[number] for piece, number in old.items() if number in new})
     _renumber(state, new)
     return dataclasses.replace(clf, model=_with_rows(whole, ids, new), tokenizer=_reloaded(clf, state, new))
 
 
-def _word_pieces(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
-    return pieces & model["vocab"].keys()
-
-
-def _unigrams(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
-    return pieces & {piece for piece, _ in model["vocab"]}
-
-
-def _byte_pairs(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
-    """With what they are merged from, and all pieces of one character or byte."""
+def _needed_by_merges(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
+    """The pieces with what they are merged from, and all pieces of one character or byte."""
     parts: dict[str, list[str]] = {}
     for a, b in _merges(model):
         parts.setdefault(a + b, []).extend((a, b))
-    kept = set[str]()
-    to_keep = [*(pieces & model["vocab"].keys()), *(piece for piece in model["vocab"] if len(piece) == 1)]
-    while to_keep:
-        if (piece := to_keep.pop()) not in kept:
-            kept.add(piece)
-            to_keep += parts.get(piece, ())
-    return kept
+    needed = set[str]()
+    to_add = [*pieces, *(piece for piece in model["vocab"] if len(piece) == 1)]
+    while to_add:
+        if (piece := to_add.pop()) not in needed:
+            needed.add(piece)
+            to_add += parts.get(piece, ())
+    return needed
 
 
 def _merges(model: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -153,14 +147,12 @@ def _smaller_merges(model: dict[str, Any], ids: Mapping[str, int]) -> None:
     model["merges"] = [[a, b] for a, b in _merges(model) if {a, b, a + b} <= ids.keys()]
 
 
-# type of the tokenizer's model -> which pieces must stay so that these do, and what makes its table smaller
-KINDS: Mapping[
-    str, tuple[Callable[[Mapping[str, Any], Pieces], Pieces], Callable[[dict[str, Any], Mapping[str, int]], None]]
-] = {
-    "WordPiece": (_word_pieces, _smaller_table),
-    "WordLevel": (_word_pieces, _smaller_table),
-    "Unigram": (_unigrams, _smaller_list),
-    "BPE": (_byte_pairs, _smaller_merges),
+# type of the tokenizer's model -> what makes its table smaller
+KINDS: Mapping[str, Callable[[dict[str, Any], Mapping[str, int]], None]] = {
+    "WordPiece": _smaller_table,
+    "WordLevel": _smaller_table,
+    "Unigram": _smaller_list,
+    "BPE": _smaller_merges,
 }
 
 

@@ -139,6 +139,8 @@ def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
     return logits
 
 
+_TINY = {"relative_attention": True, "max_relative_positions": -1, "position_biased_input": False, "type_vocab_size": 0}
+
 DEBERTA_V2 = Family(
     "DeBERTa-v2",
     "deberta-v2",
@@ -158,14 +160,11 @@ DEBERTA_V2 = Family(
     own_attention=_DebertaAttention,
     apart=_apart,
     tiny={
-        "relative_attention": True,
+        **_TINY,
         "position_buckets": 8,
-        "max_relative_positions": -1,
         "pos_att_type": ["p2c", "c2p"],
         "share_att_key": True,
         "norm_rel_ebd": "layer_norm",
-        "position_biased_input": False,
-        "type_vocab_size": 0,
     },
 )
 
@@ -227,13 +226,7 @@ DEBERTA = Family(
     embeddings="embeddings",
     position_flops=_first_position_flops,
     own_attention=_FirstDebertaAttention,
-    tiny={
-        "relative_attention": True,
-        "max_relative_positions": -1,
-        "pos_att_type": ["c2p", "p2c"],
-        "position_biased_input": False,
-        "type_vocab_size": 0,
-    },
+    tiny={**_TINY, "pos_att_type": ["c2p", "p2c"]},
 )
 
 

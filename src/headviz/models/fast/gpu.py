@@ -29,14 +29,14 @@ def runs_by_itself(device: torch.device) -> bool:
 
 
 def put(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the processor's on the device; the copy waits for nothing that a GPU is doing."""
+    """Copy a tensor from the processor to the device, without waiting for what a GPU is doing."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def free(device: torch.device) -> int:
-    """Bytes of a GPU's memory that nobody uses now."""
+    """Bytes of a GPU's memory that are not in use."""
     unused, _ = torch.cuda.mem_get_info(device)
     return unused + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
@@ -47,7 +47,7 @@ def exact(tensor: Tensor) -> Tensor:
 
 
 def fetch(tensors: Sequence[Tensor]) -> Callable[[], list[np.ndarray]]:
-    """Begins to copy tensors to the processor; the function that comes back waits for them."""
+    """Begin to copy tensors to the processor; the function that is returned waits for them."""
     if not tensors or tensors[0].device.type != "cuda":
         return lambda: [t.detach().cpu().numpy() for t in tensors]
     copies = [torch.empty(t.shape, dtype=t.dtype, pin_memory=True) for t in tensors]
