@@ -234,6 +234,8 @@ def test_a_removed_feed_forward_block_comes_back_as_zeros_in_a_masked_export(tmp
     [
         ("layers:0,1,2", ModelError, "leaves nothing"),
         ("ffn:decoder.1", ModelError, "no decoder layers"),
+        ("layers:99+heads:0.1", ModelError, "no encoder layer 99"),
+        ("layers:decoder.1+heads:0.1", ModelError, "no decoder layers"),
         ("heads:9.0", MaskError, "does not exist"),
         ("heads:" + ",".join(f"{i}.{j}" for i in range(3) for j in range(4)), MaskError, "every head"),
         ("heads:1.0+layers:1", OptionError, "goes with its layer"),

@@ -21,7 +21,7 @@ from support.timed import Clock
 def test_the_form_starts_a_run_with_what_was_chosen(
     open_page: Callable[..., Any], small: dict[str, str], home: Path
 ) -> None:
-    app = open_page("runs", **small, limit="24")
+    app = open_page("runs", **small, limit="24", skip_bad="1")
     app = app.segmented_control(key="w_new").set_value("faster").run()
     app = app.text_input(key="fast_targets").set_value("0.5").run()
     assert "give a number above 1" in said(app)
@@ -44,6 +44,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(
     assert "4 models" in said(app)
     press(app, "fast_start", new_box=True)
     (record,) = Registry().records()
+    assert record.spec["skip_bad"]
     trained = FinetuneOptions.from_dict(record.spec["finetune"])
     assert (record.kind, record.spec["targets"], record.spec["length"]) == ("faster", [1.3, 1.6], 12)
     assert (trained.learning_rate, trained.epochs, record.spec["train_limit"]) == (3e-4, 0.5, 16)

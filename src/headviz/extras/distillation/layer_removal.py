@@ -293,9 +293,9 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
             "Name heads or layers instead, such as heads:3.5 or layers:1."
         )
     removal = removal.in_rows(clf.stacks)
-    mask = _mask(clf, removal) if removal.heads else None
     stacks = stacks_of(clf.family) if removal.ffn or removal.layers else {}
     require_places(clf, stacks, removal)
+    mask = _mask(clf, removal) if removal.heads else None
     kept = {name: Piece(name) for name, _ in clf.model.named_parameters()}
     zeroed: list[Piece] = []
     if mask is None:

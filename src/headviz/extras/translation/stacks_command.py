@@ -50,7 +50,14 @@ def run(args: argparse.Namespace) -> Shown:
     other = headviz.evaluator_of(clf, sample, beams=args.beams) if args.select == "other" else None
     with progress_bar("stack by stack") as progress:
         result = stack_report(
-            evaluator, args.score, scores.values, other, step=args.step, margin=args.margin, progress=progress
+            evaluator,
+            args.score,
+            scores.values,
+            other,
+            step=args.step,
+            margin=args.margin,
+            seed=args.seed,
+            progress=progress,
         )
     save_figure(args, ANALYSES["stacks"], result)
     return Shown(result.to_dict(), view(result))

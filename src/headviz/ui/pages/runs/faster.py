@@ -90,20 +90,7 @@ def _training(view: View) -> Callable[[], dict[str, Any]]:
 
 
 def _spec(view: View, **chosen: Any) -> dict[str, Any]:
-    source = plans.source(view)
-    names = (
-        "model",
-        "revision",
-        "job",
-        "task",
-        "data",
-        "text_columns",
-        "label_column",
-        "label_order",
-        "device",
-        "dev_limit",
-    )
-    spec = {k: list(v) if isinstance(v := source[k], tuple) else v for k in names if k in source} | chosen
+    spec = {k: list(v) if isinstance(v, tuple) else v for k, v in plans.source(view).items()} | chosen
     make_job("faster", spec)
     return spec
 
