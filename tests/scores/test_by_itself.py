@@ -7,7 +7,7 @@ and whatever comes back has to come through ``fetch``, which is counted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from headviz.attribution.rules import PathOptions
 from headviz.evaluation import evaluator as evaluators
 from headviz.extras.scores import measures
 from headviz.heads import HeadMask
-from headviz.models import as_described
+from headviz.models.as_described import unfilled
 from headviz.models.fast import gpu
 from headviz.models.network import Network
 from headviz.scores import gradients, map_values
@@ -52,9 +52,8 @@ class Launches(TorchDispatchMode):
 
 
 @pytest.fixture
-def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Sizes of what came back, of a device that computes nothing."""
-    monkeypatch.setattr(as_described, "absent", lambda tensor: False)  # here a weight without numbers is meant
     result: list[int] = []
 
     def fetch(tensors: Sequence[Tensor]) -> Callable[[], list[np.ndarray]]:
@@ -67,7 +66,8 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(module, "fetch", fetch)
     monkeypatch.setattr(Network, "digest", "the weights cannot be read")
     monkeypatch.setattr(evaluators.EvaluatorOptions, "room_on", lambda options, device: 2**30)
-    return result
+    with unfilled():  # here a weight without numbers is meant
+        yield result
 
 
 def there(layers: int = 3) -> Any:
