@@ -44,6 +44,10 @@ def test_a_wide_window_has_both_grids_and_they_switch_together(visit: Open) -> N
     v.page.locator(".result", has_text="1 of 144 off").wait_for()
     v.settle()
     assert boards.nth(1).locator('.cell[data-off="1"]').count() == 1
+    v.go("", **{**PAIR, "score": "shapley"})  # not computed: its button stands below the grid
+    v.page.get_by_role("button", name=re.compile("^Compute")).wait_for()
+    v.settle()
+    assert len({board.bounding_box()["y"] for board in boards.all()}) == 1
 
 
 def test_the_two_grids_of_a_narrow_window_stand_in_the_same_place_and_say_their_meaning_once(visit: Open) -> None:

@@ -83,7 +83,8 @@ def boards(view: View, shape: Shape, data: Dataset) -> None:
     with st.container(key="board_cost"):
         _cost(view, shape, ability, tips, turning)
     with st.container(key="board_score"):
-        measured = scores.table(view) if frame.controls() else scoring.scores(view)
+        with st.container(key="board_compute"):  # page.css puts it below the grid where both stand side by side
+            measured = scores.table(view) if frame.controls() else scoring.scores(view)
         title = scores.title_of(measured, view.score)
         if measured is None:
             _grid("bench_score", view, shape, None, Look(view.score, title), tips)
