@@ -96,6 +96,8 @@ def tiny_model(
         **FAMILIES[family].tiny,
         **config,
     }
+    if "layer_types" in settings:  # one for each layer
+        settings["layer_types"] = (layers * settings["layer_types"])[:layers]
     if FAMILIES[family].has_decoder:  # these name the sizes of each stack
         for name in ("num_hidden_layers", "num_attention_heads", "max_position_embeddings", "hidden_size"):
             settings.pop(name)
