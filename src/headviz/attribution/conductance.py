@@ -367,9 +367,9 @@ def _agreement(before: tuple[np.ndarray, np.ndarray], maps: Maps) -> tuple[float
 def _order_settled(maps: Maps, agreement: tuple[float, float], tolerance: float) -> Maps:
     heads, connections = agreement
     note = (
-        f"doubling the steps to {maps.steps} left the order of the heads (rank correlation {heads:.3f}; of single "
-        f"connections {connections:.3f}); the estimated error of single values is {maps.error:.1%}: "
-        f"tolerance={tolerance:g} asks for less"
+        f"doubling the steps to {maps.steps} hardly changed the order of the heads (rank correlation {heads:.3f}; of "
+        f"single connections {connections:.3f}); the estimated error of the values is {maps.error:.1%}, and "
+        f"tolerance={tolerance:g} makes it smaller"
     )
     return replace(maps, notes=(*maps.notes, note))
 

@@ -364,9 +364,10 @@ def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     error, precision = maps.error, "no error estimate with this rule"
     if error == error:
         precision = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
-    show.note(about, more=[f"{maps.rule.capitalize()} rule, {maps.steps} steps, {precision}."], key="head_about")
+    details = [f"{maps.rule.capitalize()} rule, {maps.steps} steps, {precision}."]
     for text in maps.notes[maps.truncated :]:  # the first note of a cut text repeats what the page says
-        st.info(plain(text))
+        details.append(f"{text[0].upper()}{text[1:]}.")
+    show.note(about, more=details, key="head_about")
     if chosen in maps.mask.off:
         off = f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0."
         st.info(plain(off))
