@@ -98,6 +98,15 @@ def test_sizes_that_do_not_fit_are_refused(tmp_path):
             headviz.load(folder)
 
 
+@pytest.mark.parametrize("none", [{}, []])
+def test_a_record_without_sizes_leaves_all_neurons(none, tmp_path):
+    clf = tiny_classifier("bert")
+    folder = headviz.prune(clf, {0: [0]}).save(tmp_path / "small")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, NEURONS: none}))
+    assert neurons(headviz.load(folder)) == neurons(clf)
+
+
 @pytest.mark.parametrize("family", ["gpt2"])
 def test_an_unknown_layout_is_refused_by_name(family):
     clf = tiny_classifier(family)

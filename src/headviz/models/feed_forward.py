@@ -120,7 +120,7 @@ def sized_as_recorded(model: Any) -> None:
     hollow(model, places, stacks)
     recorded = getattr(model.config, NEURONS, {})
     _check_sizes(model, stacks, recorded)
-    for stack, sizes in recorded.items():
+    for stack, sizes in dict(recorded).items():  # an empty list records no size either
         for layer, size in enumerate(sizes):
             keep_neurons(model, stacks[stack], layer, range(size))
 
