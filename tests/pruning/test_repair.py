@@ -66,6 +66,25 @@ def test_memory_serves_other_masks(clf):
     assert again.digest == repaired(clf, other, DATA, "bias").classifier.digest
 
 
+class Overwritten(dict):
+    """A memory in which another thread always replaces what one has just put there."""
+
+    def __init__(self, entry):
+        self.entry = entry
+
+    def __setitem__(self, name, _):
+        super().__setitem__(name, self.entry)
+
+
+def test_another_thread_may_use_the_same_memory(clf, tmp_path):
+    other = {}
+    repaired(clf, MASK, make_data(40, seed=1), "bias", other)
+    mine = repaired(clf, MASK, DATA, "bias", Overwritten(other["bias"])).classifier
+    assert mine.digest == repaired(clf, MASK, DATA, "bias").classifier.digest
+    shared = context(tmp_path, memory=Overwritten(("their key", "theirs")))
+    assert shared.reuse("model", "my key", lambda: "mine") == "mine"
+
+
 def parts(clf, data):
     """Per layer what the attention adds to the stream and the stream it is added to; last layer [CLS]."""
     seen = [[] for _ in range(clf.num_layers)]

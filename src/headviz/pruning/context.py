@@ -96,10 +96,11 @@ class Context:
 
     def reuse(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``. For each name the last one is kept in memory, with its key."""
-        if name not in self.memory or self.memory[name][0] != key:
-            self.memory.pop(name, None)  # frees it before the next one is made
-            self.memory[name] = (key, make())
-        return self.memory[name][1]
+        entry = self.memory.get(name)
+        if entry is None or entry[0] != key:
+            entry = self.memory[name] = None  # frees it before the next one is made
+            entry = self.memory[name] = (key, make())
+        return entry[1]  # not from the memory: another thread may have replaced it there
 
     def base(self, seed: int) -> Classifier:
         """θ0 with the fresh head of a seed."""

@@ -78,10 +78,12 @@ def compensate(
     sample, before and after, as a share of their squared size, each layer with the full model's inputs.
     """
     key = (full.digest, data.digest)
-    if memory.get("bias", ((),))[0] != key:
-        memory["bias"] = (key, output_moments(full, data, progress, cancel))
+    entry = memory.get("bias")
+    if entry is None or entry[0] != key:
+        entry = memory["bias"] = None  # frees it before the next one is made
+        entry = memory["bias"] = (key, output_moments(full, data, progress, cancel))
     before = after = energy = 0.0
-    for layer, m in enumerate(memory["bias"][1]):
+    for layer, m in enumerate(entry[1]):
         gone = small.present.off_in(layer)
         weights = weights_of(full.projections(layer).output)
         energy += float(np.sum(weights[:-1] * (m.outer[:-1, :-1] @ weights[:-1])))
