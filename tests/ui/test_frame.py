@@ -33,3 +33,15 @@ def test_the_translation_task_is_offered_to_a_translation_model_by_what_the_task
     monkeypatch.setattr(st, "button", lambda text, **_: buttons.append(text))
     frame._translation_task()
     assert bool(buttons) is offered
+
+
+@pytest.mark.parametrize(
+    ("page", "place"), [("Mask lab", " (mean of 32 training examples in their place)"), ("Scores", "")]
+)
+def test_a_part_that_is_drawn_alone_says_what_stands_in_the_place_of_heads(
+    monkeypatch: Any, page: str, place: str
+) -> None:
+    """It runs without the frame around it."""
+    session = state.Session(view=View(ablation="mean:32"), page=page)
+    monkeypatch.setattr(st, "session_state", {state._KEY: session})
+    assert frame.in_their_place() == place

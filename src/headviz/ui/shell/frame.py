@@ -278,7 +278,7 @@ def _model_and_data(view: View) -> str:
 
 def in_their_place() -> str:
     """What stands in the place of heads that are off on this page; empty for zero."""
-    view, page = state.view(), getattr(_inside, "page", "")
+    view, page = state.view(), state.session().page  # also of a part that is drawn alone
     with suppress(OptionError):
         stand_in = StandIn.of(view.ablation)
         if stand_in.kind == FIELDS["ablation"]:
