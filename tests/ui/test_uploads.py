@@ -92,6 +92,8 @@ def test_an_upload_is_read_by_the_separator_in_its_header() -> None:
     assert data.peek(place, "csv") == {"a": ["x"], "b": ["z"], "y": ["no"]}
     with pytest.raises(TaskError, match="one column only"):
         data.peek(uploads.keep_upload(b"a\nx\n", "csv", "mine.csv"), "csv")
+    with pytest.raises(TaskError, match="no columns"):
+        data.peek(uploads.keep_upload(b"{}\n{}\n", "jsonl", "mine.jsonl"), "jsonl")
 
 
 ROWS = b"text,label\nthe dog sleeps,yes\na cat runs,no\n"

@@ -385,8 +385,8 @@ def peek(place: str, kind: str) -> dict[str, list[Any]]:
     """The columns of an upload."""
     columns = read_table(uploads.uploads()[place] / f"dev.{kind}").columns
     if len(columns) < 2:
-        name = next(iter(columns))[:60]
-        raise TaskError(f"The table has one column only ({name}). It needs a text column and a label column.")
+        problem = f"one column only ({next(iter(columns))[:60]})" if columns else "no columns"
+        raise TaskError(f"The table has {problem}. It needs a text column and a label column.")
     return columns
 
 
