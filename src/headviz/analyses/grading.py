@@ -289,9 +289,9 @@ def graded(
     grades = []
     for name in names:
         errors = of_pairs.errors[order.index(name)]
-        behind = None if name == best else picked * float(errors[order.index(best)])
-        area, lead = (float(of_pairs.one * error) for error in errors[[-1, -2]])
-        grades.append(_graded(name, results, best, area, lead, behind))
+        of_area, of_lead = (float(of_pairs.one * error) for error in errors[[-1, -2]])
+        of_behind = None if name == best else picked * float(errors[order.index(best)])
+        grades.append(_graded(name, results, best, of_area, of_lead, of_behind))
     grades.sort(key=lambda g: -g.area)
     return Grades(tuple(grades), best, len(planted or ()), n, title, by_half.shape[1])
 
