@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,6 +73,15 @@ def test_tickets_of_a_run(retrained):
     assert best is None or best.sparsity == max(t.sparsity for t in found if t.winning)
     rows = ticket_rows([retrained])
     assert (rows[0].task, rows[0].algorithm, rows[0].kind) == ("demo", "one-shot-isp", "winning")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", [tickets, lambda state: table_64([state], 0.4)])
+def test_a_record_that_lacks_the_metric_is_not_taken_for_a_seed_that_is_still_running(retrained, of):
+    lacking = replace(retrained.record(1, 1), metrics={"f1": 0.5})
+    records = [lacking if (r.seed, r.step) == (1, 1) else r for r in retrained.records]
+    with pytest.raises(KeyError, match="accuracy"):
+        of(replace(retrained, records=tuple(records)))
 
 
 @pytest.mark.slow

@@ -106,8 +106,8 @@ def records_at(state: State, step: int) -> list[StepRecord | None]:
 
 
 def values_of(records: Sequence[StepRecord | None], metric: str) -> list[float]:
-    """The metric in the records that have it."""
-    return [value for r in records if r is not None and (value := r.metrics.get(metric)) is not None]
+    """The metric in the records where it is defined. Every record has it, undefined or not: else a ``KeyError``."""
+    return [value for r in records if r is not None and (value := r.metrics[metric]) is not None]
 
 
 def one_class(records: Sequence[StepRecord | None]) -> str:
