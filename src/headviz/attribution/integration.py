@@ -241,9 +241,9 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
     gates = put(torch.tensor(heads).to(grid), clf.device)
     inputs = walk.inputs | {"gates": gates, "alphas": put(grid, clf.device)}
 
-    def run(inputs: dict[str, Tensor]) -> list[Tensor]:
-        walk.enter(inputs)
-        result = _along(walk, options, grid, inputs["alphas"], len(grid), None, None, None)
+    def run(entered: dict[str, Tensor]) -> list[Tensor]:
+        walk.enter(entered)
+        result = _along(walk, options, grid, entered["alphas"], len(grid), None, None, None)
         return [*result.attention, *result.attribution, *result.errors, result.logits, result.chosen]
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
