@@ -111,7 +111,7 @@ def toggle(tab: Any, address: str, times: int) -> list[float]:
     out = []
     for k in range(times):
         layer, head = (k * 5) % 12, (k * 7) % 12
-        out.append(click(tab, 12 * layer + head, "p.dev", f"Without L{layer}·H{head} "))
+        out.append(click(tab, 12 * layer + head, "p.dev", f"Without L{layer}·H{head},"))
         settle(tab)
         tab.locator(f'.cell[data-i="{12 * layer + head}"]').first.click()  # on again
         settle(tab)
