@@ -53,7 +53,7 @@ class FinetuneOptions(Options):
     max_grad_norm: float = option(1.0, "larger gradients are scaled down to it", least=0, above=True, flag="")
     precision: str = option(
         "float32",
-        "bfloat16 and float16 train with autocast on CUDA; weights stay float32",
+        "of matrix products, by autocast (float16 on CUDA alone); bfloat16 is faster where the device has it",
         PRECISIONS,
         title="Training precision",
         metavar="P",
