@@ -356,6 +356,7 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(common, tmp_path, c
     assert status != 0
     assert "the same command goes on" in err
     assert "note: training in 2 rounds takes about" in err
+    assert "--learning-rate R" in err
     status, _, err = call(capsys, *words[:-3], 3, "--json", "--out", tmp_path / "parts")
     assert status == 2
     assert "another search" in err

@@ -20,7 +20,7 @@ from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
 from ..progress import long_work, note_above, phase_bar
-from ..pruning.options import GIVEN_RATE, TARGETS, FinetuneOptions, Round, SearchOptions
+from ..pruning.options import AUTO, GIVEN_RATE, TARGETS, FinetuneOptions, Round, SearchOptions
 from ..pruning.training_folder import removal
 from ..runs.jobs import Loaded
 from ..runs.jobs.faster import FasterJob, FasterSpec
@@ -192,7 +192,8 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
 def _warn_of_time(work: FasterSteps, rounds: Sequence[Round]) -> None:
     """Where the trainings of these rounds take long, a line that says how long."""
     title = f"training in {len(rounds)} rounds" if len(rounds) > 1 else "training"
-    shorter = "--limit N (fewer examples) or --epochs N (for a shorter time) begin anew, in another --out."
+    one_rate = "--learning-rate R (instead of trying three), " if work.options.rate == AUTO else ""
+    shorter = f"{one_rate}--limit N (fewer examples) or --epochs N (a shorter time) begin anew, in another --out."
     if line := long_work(title, work.training_seconds(rounds), shorter):
         note_above(f"headviz: note: {line}")
 
