@@ -17,9 +17,9 @@ from headviz.scores.learned import (
     drawn_examples,
     falling_count,
     hard_concrete,
-    hash_of,
     learn_count,
     loss_under,
+    noise_seed,
     soft_subset,
 )
 from headviz.scores.measures import Inputs
@@ -51,7 +51,7 @@ def test_gates_under_a_rising_price_by_hand(clf, data, kind):
     steps, batch, price = 5, 4, 3.0
     clf = standing_in(clf, kind, made(6, seed=1))
     result = score_heads(clf, data, "gates", steps=steps, batch=batch, price=price, rate=0.2, cache=False).values
-    whole = Scoring(clf, data, "gates", cache=False).ready()
+    whole = Scoring(clf, data, "gates", cache=False).sample()
     z = torch.full((3, 4), OPEN, requires_grad=True)
     adam, total = torch.optim.Adam([z], lr=0.2), torch.zeros(3, 4)
     for step in range(steps):
@@ -77,7 +77,7 @@ def test_learning_sees_the_model_that_is_evaluated(clf, data, kind, translates):
     clf = standing_in(clf, kind, data)
     mask = clf.full_mask.without([(0, 1), (1, 0), (2, 2)])
     for under in (None, mask):
-        whole = Scoring(clf, data, "gates", mask=under, cache=False).ready()
+        whole = Scoring(clf, data, "gates", mask=under, cache=False).sample()
         n = len(whole.heads)
         batch = clf.labelled(whole.encodings, None if whole.gold is None else whole.gold.tolist())
         labels = batch.pop("labels")
@@ -95,11 +95,11 @@ def test_hard_concrete_gates_by_hand(clf, data):
     steps, batch, price, seed = 6, 4, 3.0, 2
     options = {"steps": steps, "batch": batch, "price": price, "rate": 0.2, "seed": seed, "cache": False}
     result = score_heads(clf, data, "gates-hard", **options).values
-    whole = Scoring(clf, data, "gates", cache=False).ready()
+    whole = Scoring(clf, data, "gates", cache=False).sample()
     z = torch.full((12,), 2.5, requires_grad=True)
     adam, total, ends = torch.optim.Adam([z], lr=0.2), torch.zeros(12), 0
     for step in range(steps):
-        u = torch.rand(12, generator=torch.Generator().manual_seed(hash_of(seed, step)))
+        u = torch.rand(12, generator=torch.Generator().manual_seed(noise_seed(seed, step)))
         s = 1 / (1 + torch.exp(-(torch.log(u) - torch.log(1 - u) + z) / 0.33))
         gates = torch.clip(s * (1.1 + 0.1) - 0.1, 0, 1)
         ends += int(((gates == 0) | (gates == 1)).sum())
@@ -283,7 +283,7 @@ def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
     clf = tiny_classifier("bert", layers=1)
     right = Dataset(data.task, "dev", data.texts, data.pairs, np.zeros(len(data), dtype=np.int64))
     encoded = Scoring(clf, right, "gates-causal", cache=False)
-    whole = encoded.ready()
+    whole = encoded.sample()
     with torch.no_grad():
         clf.projections(0).output.weight[:, 16:24] = 0  # the third head reaches nothing
     given = Inputs(clf, whole.mask, {}, whole.data, np.arange(len(right)), encoded.order, whole)

@@ -80,7 +80,7 @@ def test_one_scoring_measures_several_parts_without_mixing_them(clf):
 
 def test_parts_cover_every_example_once_and_cut_no_window():
     for n in (1, 3, 4, 5, 16, 17, 50, 200, 1000):
-        cut = list(scoring.slices(n, 64))
+        cut = scoring.slices(n, 64)
         assert [i for c in cut for i in range(n)[c]] == list(range(n))
         edges = {w.stop for w in windows(n, 64)}
         assert all(c.stop in edges for c in cut)

@@ -48,7 +48,7 @@ def data():
 @pytest.fixture(autouse=True)
 def few_coalitions(monkeypatch):
     """Shapley values are drawn here; ``test_shapley`` has the exact ones."""
-    monkeypatch.setattr(shapley, "FEW", 4)
+    monkeypatch.setattr(shapley, "MOST_HEADS", 4)
 
 
 def options(name):

@@ -52,11 +52,11 @@ def test_orders_average_to_the_exact_values(clf, data, monkeypatch):
     """Three heads have six orders; taking them all is exact."""
     mask = HeadMask.full(2, 4).without([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)])
     exact = score_heads(clf, data, "shapley", mask=mask, cache=False).values
-    whole = Scoring(clf, data, "shapley", mask=mask, cache=False).ready()
+    whole = Scoring(clf, data, "shapley", mask=mask, cache=False).sample()
     worth = shapley.worth_of(whole, None)
     every = [shapley.one_order(whole, worth, list(order), 0.0) for order in permutations(whole.heads)]
     np.testing.assert_allclose(np.mean(every, axis=0), exact, atol=1e-12)
-    monkeypatch.setattr(shapley, "FEW", 0)
+    monkeypatch.setattr(shapley, "MOST_HEADS", 0)
     drawn = score_heads(clf, data, "shapley", mask=mask, permutations=60, tolerance=0.0, cache=False)
     on = mask.array()
     assert ((drawn.interval_low <= exact + 1e-9) & (exact <= drawn.interval_high + 1e-9))[on].all()
@@ -65,7 +65,7 @@ def test_orders_average_to_the_exact_values(clf, data, monkeypatch):
 
 def test_every_order_sums_to_the_whole_even_where_it_ends_early(data):
     clf = tiny_classifier("bert")
-    whole = Scoring(clf, data, "shapley", cache=False).ready()
+    whole = Scoring(clf, data, "shapley", cache=False).sample()
     asked = []
     worth = shapley.worth_of(whole, None)
 

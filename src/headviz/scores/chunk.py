@@ -1,4 +1,4 @@
-"""What a sweep is given, and how it is declared: the examples of one chunk, and one line of the table of sweeps."""
+"""The examples that a sweep measures together, and parts of the cache keys of what it measures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 Tables = dict[str, np.ndarray]
-FILLED = 1  # raise it when a model with something in its heads' place would have other values by gates
+FILLED = 1  # raise it when derivatives by gates change for models in which something stands in the heads' place
 
 
 def filled_part(clf: TransformerModel) -> dict[str, int]:
-    """What cache keys of values by gates hold besides, for such a model."""
+    """The part of a cache key of derivatives by gates for a model in which something stands in the heads' place."""
     return {} if clf.fill is None else {"filled": FILLED}
 
 
 def reference_part(clf: TransformerModel, data: Dataset, encoding: Any, i: int) -> str:
-    """What stands behind a sentence's digest where it is translated and its reference read as text.
+    """The part of a cache key for a sentence that is translated and whose reference is read as text; else empty.
 
-    Several texts may have the tokens of one, and a model may have generation settings of its own. It stands at the end,
-    so that examples stand in the order of their tokens.
+    Several references may have the same tokens, and a model may have generation settings of its own. It stands at the
+    end of the key, so that examples are sorted by their tokens.
     """
     if encoding.target is None:
         return ""
@@ -41,7 +41,7 @@ def reference_part(clf: TransformerModel, data: Dataset, encoding: Any, i: int) 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Examples to measure, of similar length, with all that a sweep may want to know."""
+    """Examples to measure, of similar length, and what a sweep may need for that."""
 
     clf: Classifier
     mask: HeadMask  # what is off: masked or removed
@@ -53,11 +53,14 @@ class Chunk:
     budget: int
     cancel: Cancel | None = None
     label_order: Sequence[str] | str | None = None
-    rows: tuple[str, ...] = ()  # the tables that somebody will read; none = all, as they are where it costs little
+    rows: tuple[str, ...] = ()  # the tables that will be read; empty = all. A sweep may make more
 
-    def part(self, which: slice) -> Chunk:
-        index = range(len(self.encodings))[which]
-        gold = None if self.gold is None else self.gold[which]
+    def subset(self, index: Sequence[int]) -> Chunk:
+        """The same for these of its examples."""
         return replace(
-            self, encodings=self.encodings[which], targets=self.targets[which], gold=gold, data=self.data.subset(index)
+            self,
+            encodings=[self.encodings[i] for i in index],
+            targets=[self.targets[i] for i in index],
+            gold=None if self.gold is None else self.gold[list(index)],
+            data=self.data.subset(index),
         )

@@ -17,8 +17,6 @@ import numpy as np
 import torch
 
 from .. import plugins
-from ..answers.answer import Target
-from ..heads import HeadMask
 from ..models.fast.gpu import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
@@ -26,8 +24,7 @@ from .chunk import Chunk, Tables, filled_part, reference_part
 from .score import SWEEPS, Run
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier, Encoding
-    from ..tasks import Dataset
+    from ..models.classifier import Classifier
 
 FIRST = 4  # examples after which a first, rough table can be shown
 GPU_FIRST, GPU_WINDOW = 64, 512  # examples among which a GPU finds enough of similar length for its large passes
@@ -38,65 +35,47 @@ class Collector:
     """The values of one sweep over one data set. ``rows[name][i]`` belongs to example i once ``done[i]`` is true."""
 
     def __init__(
-        self,
-        clf: Classifier,
-        data: Dataset,
-        sweep: str,
-        options: object,
-        mask: HeadMask,
-        encodings: list[Encoding],
-        targets: list[Target],
-        gold: np.ndarray | None,
-        store: Store | None,
-        budget: int,
-        more: Mapping[str, str] | None = None,  # what the keys must hold besides
-        label_order: Sequence[str] | str | None = None,
-        rows: tuple[str, ...] = (),  # the tables that will be read
+        self, examples: Chunk, sweep: str, store: Store | None, plugin_part: Mapping[str, str] | None = None
     ) -> None:
+        self.examples, self.store = examples, store
         self.sweep = SWEEPS[sweep]
-        if runs_by_itself(clf.device):
+        if runs_by_itself(examples.clf.device):
             self.sweep = replace(self.sweep, window=max(self.sweep.window, GPU_WINDOW))
-        self.chunk = Chunk(
-            clf, mask, encodings, targets, gold, data, options, budget, label_order=label_order, rows=rows
-        )
-        self.store = store
         self.rows: Tables = {}
-        self.done = np.zeros(len(data), dtype=bool)
-        settings = {name: getattr(options, name) for name in self.sweep.settings} | dict(more or {})
-        digest = clf.digest  # it looks at every weight
-        keys = [self._key(sweep, i, settings, digest) for i in range(len(data))]
-        self._twins: dict[str, list[int]] = {}  # equal examples are computed once
-        for i, key in enumerate(keys):
-            self._twins.setdefault(key, []).append(i)
-        self.order = sorted(self._twins)
+        self.done = np.zeros(len(examples.encodings), dtype=bool)
+        settings = {name: getattr(examples.options, name) for name in self.sweep.settings} | dict(plugin_part or {})
+        if self.sweep.by_gates:
+            settings |= filled_part(examples.clf)
+        digest = examples.clf.digest  # it looks at every weight
+        self._positions: dict[str, list[int]] = {}  # by key: equal examples are computed once
+        for i in range(len(self.done)):
+            self._positions.setdefault(self._key(i, settings, digest), []).append(i)
+        self.order = sorted(self._positions)
 
     def finished(self) -> np.ndarray:
         """Positions of the measured examples, by digest: sums must not depend on the order of the data."""
-        return np.array([i for key in self.order for i in self._twins[key] if self.done[i]], dtype=np.int64)
+        return np.array([i for key in self.order for i in self._positions[key] if self.done[i]], dtype=np.int64)
 
-    def _key(self, sweep: str, i: int, settings: dict, digest: str) -> str:
-        c = self.chunk
-        e = c.encodings[i]
-        gold = None if c.gold is None else c.gold[i].tolist()
-        reference = e.target  # of a sentence to translate
-        if reference is not None:
-            settings = {**settings, "reference": reference}
-        if self.sweep.by_gates:
-            settings = {**settings, **filled_part(c.clf)}
+    def _key(self, i: int, settings: dict, digest: str) -> str:
+        examples = self.examples
+        encoding, clf = examples.encodings[i], examples.clf
+        gold = None if examples.gold is None else examples.gold[i].tolist()
+        if encoding.target is not None:  # the reference of a sentence to translate
+            settings = {**settings, "reference": encoding.target}
         key = make_key(
             "values",
-            sweep=sweep,
+            sweep=self.sweep.name,
             version=self.sweep.version,
             weights=digest,
-            tokenizer=c.clf.tokenizer_digest,
-            dtype=str(c.clf.dtype),
-            mask=c.mask.hex,
-            target=c.targets[i] if self.sweep.uses_target else None,
+            tokenizer=clf.tokenizer_digest,
+            dtype=str(clf.dtype),
+            mask=examples.mask.hex,
+            target=examples.targets[i] if self.sweep.uses_target else None,
             gold=gold if self.sweep.uses_gold else None,
-            **e.key_parts,
+            **encoding.key_parts,
             **settings,
         )
-        return key + reference_part(c.clf, c.data, e, i) if self.sweep.reads_references else key
+        return key + reference_part(clf, examples.data, encoding, i) if self.sweep.reads_references else key
 
     def run(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Iterator[int]:
         """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""
@@ -112,84 +91,73 @@ class Collector:
     def measure(self, which: slice, progress: Progress | None = None, cancel: Cancel | None = None) -> Tables:
         """The values of some whole windows, computed in the same batches as by ``run``: a row for each example."""
         keys, before = self.order[which], int(self.done.sum())
-        step_progress = None if progress is None else _since(before, len(keys), progress)
+        part_progress = None if progress is None else _since(before, len(keys), progress)
         for window in windows(len(self.order), self.sweep.window):
             if which.start <= window.start < which.stop:
-                self._compute([k for k in self.order[window] if not self._known(k)], step_progress, cancel)
-        places = [self._twins[key][0] for key in keys]
-        return {name: table[places] for name, table in self.rows.items()} if keys else {}
+                missing = [key for key in self.order[window] if not self.done[self._positions[key][0]]]
+                self._compute(missing, part_progress, cancel)
+        index = [self._positions[key][0] for key in keys]
+        return {name: table[index] for name, table in self.rows.items()} if keys else {}
 
-    def place(self, which: slice, tables: Tables) -> None:
-        """Take in what ``measure`` gave, here or elsewhere."""
+    def add(self, which: slice, tables: Tables) -> None:
+        """Add what ``measure`` returned, here or elsewhere."""
         for i, key in enumerate(self.order[which]):
-            self._place(key, {name: table[i] for name, table in tables.items()})
-
-    def _known(self, key: str) -> bool:
-        return bool(self.done[self._twins[key][0]])
+            self._add(key, {name: table[i] for name, table in tables.items()})
 
     def _stored(self, key: str) -> bool:
+        """Whether the cache has this example's tables, which are then added."""
         entry = None if self.store is None else self.store.get(key)
-        if entry is None or any(name not in entry.arrays for name in self.chunk.rows):
+        if entry is None or any(name not in entry.arrays for name in self.examples.rows):
             return False
-        self._place(key, entry.arrays)
+        self._add(key, entry.arrays)
         return True
 
-    def _place(self, key: str, tables: Tables) -> None:
-        index = self._twins[key]
+    def _add(self, key: str, tables: Tables) -> None:
+        index = self._positions[key]
         for name, table in tables.items():
             if name not in self.rows:
                 self.rows[name] = np.full((len(self.done), *table.shape), np.nan, table.dtype)
-            more = [max(0, now - had) for now, had in zip(table.shape, self.rows[name].shape[1:], strict=True)]
-            if any(more):  # a text with more words than those before it
-                wide = [(0, 0), *((0, by) for by in more)]
-                self.rows[name] = np.pad(self.rows[name], wide, constant_values=np.nan)
-            place: Any = tuple(map(slice, table.shape))
+            lacking = [max(0, size - old) for size, old in zip(table.shape, self.rows[name].shape[1:], strict=True)]
+            if any(lacking):  # a text with more words than those before it
+                padding = [(0, 0), *((0, size) for size in lacking)]
+                self.rows[name] = np.pad(self.rows[name], padding, constant_values=np.nan)
+            area: Any = tuple(map(slice, table.shape))
             for i in index:
-                self.rows[name][i, *place] = table
+                self.rows[name][i, *area] = table
         self.done[index] = True
 
     def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:
         """Chunks of similar length; statistics run with the next chunk, in a thread, where a core can be spared."""
         if not keys:
             return
-        keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
-        chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
+        keys = sorted(keys, key=lambda key: (len(self.examples.encodings[self._positions[key][0]]), key))
+        chunk = replace(self.examples.subset([self._positions[key][0] for key in keys]), cancel=cancel)
         run: Run = plugins.function(self.sweep.run)
         parts = tracked(plugins.function(self.sweep.split)(chunk), cancel=cancel)
+        # keys and what remains to be done for each of them
+        passed = ((keys[part], run(chunk.subset(range(len(keys))[part]))) for part in parts)
         if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
-            begun = ((keys[part], run(chunk.part(part))) for part in parts)
-            for done, rest in in_turn(begun, chunk.clf.device):
-                self._keep(done, _finish(rest), progress)
+            for part_keys, finishers in in_turn(passed, chunk.clf.device):
+                self._keep(part_keys, _finish(finishers), progress)
             return
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
         with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
-                for part in parts:
-                    waiting.append((keys[part], pool.submit(_finish, run(chunk.part(part)))))
+                for part_keys, finishers in passed:
+                    waiting.append((part_keys, pool.submit(_finish, finishers)))
                     while len(waiting) > _AHEAD:
-                        done, future = waiting.pop(0)
-                        self._keep(done, future.result(), progress)
+                        part_keys, future = waiting.pop(0)
+                        self._keep(part_keys, future.result(), progress)
             finally:  # what was computed is kept, also when it is cancelled
-                for done, future in waiting:
-                    self._keep(done, future.result(), progress)
-
-    def _chunk(self, index: list[int], cancel: Cancel | None) -> Chunk:
-        c = self.chunk
-        return replace(
-            c,
-            encodings=[c.encodings[i] for i in index],
-            targets=[c.targets[i] for i in index],
-            gold=None if c.gold is None else c.gold[index],
-            data=c.data.subset(index),
-            cancel=cancel,
-        )
+                for part_keys, future in waiting:
+                    self._keep(part_keys, future.result(), progress)
 
     def _keep(self, keys: list[str], tables: list[Tables], progress: Progress | None) -> None:
         """One transaction per chunk: after a crash, whole chunks are there or missing."""
         if self.store is not None:
             self.store.put_many((k, Entry(t)) for k, t in zip(keys, tables, strict=True))
         for key, table in zip(keys, tables, strict=True):
-            self._place(key, table)
+            self._add(key, table)
         if progress is not None:
             progress(int(self.done.sum()), len(self.done))
 
@@ -199,11 +167,11 @@ def windows(examples: int, size: int) -> Iterator[slice]:
 
     Where many are taken together, as on a GPU, the first 64 take it as long as the first 4.
     """
-    start, now = 0, FIRST if size < GPU_WINDOW else GPU_FIRST
+    start, count = 0, FIRST if size < GPU_WINDOW else GPU_FIRST
     while start < examples:
-        yield slice(start, min(start + now, examples))
-        start += now
-        now = min(start, size)
+        yield slice(start, min(start + count, examples))
+        start += count
+        count = min(start, size)
 
 
 def _since(before: int, total: int, progress: Progress) -> Callable[[int, int], None]:
@@ -211,11 +179,11 @@ def _since(before: int, total: int, progress: Progress) -> Callable[[int, int], 
     return lambda done, _: progress(min(done - before, total), total)
 
 
-def _finish(rest: Sequence[Callable[[], Tables]]) -> list[Tables]:
-    return [finish() for finish in rest]
+def _finish(finishers: Sequence[Callable[[], Tables]]) -> list[Tables]:
+    return [finish() for finish in finishers]
 
 
-FEW = range(2, 4)  # threads of which none can be spared
+FEW_THREADS = range(2, 4)  # of which none can be spared
 WIDE = 256  # entries of a layer's heads from which on the passes take most of the time
 _lock = threading.Lock()
 _users = 0
@@ -227,7 +195,7 @@ def can_spare_core(clf: Classifier) -> bool:
     if runs_by_itself(clf.device):
         return False
     narrow = clf.num_heads * clf.head_size < WIDE
-    return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW
+    return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW_THREADS
 
 
 @contextmanager

@@ -54,7 +54,7 @@ Rule = Callable[[Tensor, float, torch.Generator], Drawn]
 
 @dataclass(frozen=True)
 class Learned:
-    """What learning found for each head that has a gate; [L, H], NaN elsewhere."""
+    """The result for each head that has a gate; [L, H], NaN elsewhere."""
 
     kept: np.ndarray  # the mean over the updates of how far the head was kept
     logits: np.ndarray  # of the gates after the last update
@@ -93,9 +93,9 @@ def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:
 
     def draw(logits: Tensor, done: float, generator: torch.Generator) -> Drawn:
         count = max(1, round(first + (last - first) * done))
-        heat = temperature * (1 - done)
+        noise_scale = temperature * (1 - done)
         u = torch.rand(logits.shape, generator=generator).clamp(1e-9, 1 - 1e-7).to(logits)
-        perturbed = logits - heat * torch.log(-torch.log(u))
+        perturbed = logits - noise_scale * torch.log(-torch.log(u))
         hard = torch.zeros_like(logits)
         hard[np.lexsort((u.numpy(), levels(perturbed.detach().numpy())))[-count:]] = 1  # ties are drawn
         soft = soft_subset(perturbed, count)
@@ -105,14 +105,14 @@ def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:
 
 
 def soft_subset(logits: Tensor, count: int) -> Tensor:
-    """How far each head is among the ``count`` highest; sums to ``count``. One softmax after the other, each without
-    what the ones before it took."""
-    left, taken = logits, torch.zeros_like(logits)
+    """How far each head is among the ``count`` highest; sums to ``count``. It is the sum of ``count`` softmaxes: the
+    logits of each are lowered where those before it were high."""
+    membership = torch.zeros_like(logits)
     for _ in range(count):
-        one = torch.softmax(left, dim=0)
-        taken = taken + one
-        left = left + torch.log((1 - one).clamp_min(1e-6))
-    return taken
+        probabilities = torch.softmax(logits, dim=0)
+        membership = membership + probabilities
+        logits = logits + torch.log((1 - probabilities).clamp_min(1e-6))
+    return membership
 
 
 # learning -------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def learn(
         return Learned(_table(whole, heads, torch.zeros(0)), _table(whole, heads, torch.zeros(0)))
     z = torch.tensor([logits[h] for h in heads], dtype=torch.float32)
     state = {"z": z, "first": torch.zeros_like(z), "second": torch.zeros_like(z), "kept": torch.zeros_like(z)}
-    begin, place = 0, whole.kept(work, options, part)
-    if (stored := place.load()) is not None:
+    begin, checkpoint = 0, whole.checkpoint_of(work, options, part)
+    if (stored := checkpoint.load()) is not None:
         begin = int(stored.pop("updates"))
         state = {name: torch.from_numpy(values.copy()) for name, values in stored.items()}
     for update in range(begin, options.steps):
@@ -141,7 +141,7 @@ def learn(
             whole.progress(update, options.steps)
         _update(whole, heads, state, rule, options, update)
         arrays = {name: t.numpy() for name, t in state.items()}
-        place.save({**arrays, "updates": np.array(update + 1)}, done=update + 1 == options.steps)
+        checkpoint.save({**arrays, "updates": np.array(update + 1)}, done=update + 1 == options.steps)
     if whole.progress is not None:
         whole.progress(options.steps, options.steps)
     return Learned(_table(whole, heads, state["kept"] / options.steps), _table(whole, heads, state["z"]))
@@ -151,20 +151,20 @@ def _update(
     whole: Whole, heads: Sequence[HeadId], state: dict[str, Tensor], rule: Rule, options: GateOptions, update: int
 ) -> None:
     """One step of Adam on the logits."""
-    noise = torch.Generator().manual_seed(hash_of(options.seed, update))
+    generator = torch.Generator().manual_seed(noise_seed(options.seed, update))
     z = state["z"].detach().requires_grad_(True)
     rows = drawn_examples(len(whole.encodings), options.batch, options.seed, update)
     with torch.enable_grad():
-        drawn = rule(z, update / options.steps, noise)
+        drawn = rule(z, update / options.steps, generator)
         with products(whole.clf.device):
             loss = loss_under(whole, rows, heads, drawn.gates)
         (gradient,) = torch.autograd.grad(loss + drawn.price, z)
-    one, two, least = ADAM
-    state["first"] = one * state["first"] + (1 - one) * gradient
-    state["second"] = two * state["second"] + (1 - two) * gradient**2
-    size = state["first"] / (1 - one ** (update + 1))
-    spread = (state["second"] / (1 - two ** (update + 1))).sqrt()
-    state["z"] = state["z"] - options.rate * size / (spread + least)
+    beta1, beta2, epsilon = ADAM
+    state["first"] = beta1 * state["first"] + (1 - beta1) * gradient
+    state["second"] = beta2 * state["second"] + (1 - beta2) * gradient**2
+    mean = state["first"] / (1 - beta1 ** (update + 1))
+    spread = (state["second"] / (1 - beta2 ** (update + 1))).sqrt()
+    state["z"] = state["z"] - options.rate * mean / (spread + epsilon)
     state["kept"] = state["kept"] + drawn.kept.detach()
 
 
@@ -186,23 +186,21 @@ def gates_of(whole: Whole, heads: Sequence[HeadId], gates: Tensor) -> tuple[Gate
     index = torch.tensor([h.layer * clf.num_heads + h.head for h in heads], device=clf.device)
     table = table.flatten().scatter(0, index, gates.to(clf.device, clf.dtype)).view_as(table)
     rows = [list(clf.present.kept_in(row)) for row in range(clf.num_layers)]
-    factors = [table[row, own].view(1, -1, 1, 1) if own else None for row, own in enumerate(rows)]
+    factors = [table[row, present].view(1, -1, 1, 1) if present else None for row, present in enumerate(rows)]
     return tuple(None if f is None else gate_of(f, clf.stands(row)) for row, f in enumerate(factors))
 
 
 def drawn_examples(examples: int, batch: int, seed: int, update: int) -> list[int]:
     """The examples of one update: every one is read once before any is read again."""
-    out: list[int] = []
-    place, end = update * batch, (update + 1) * batch
-    while place < end:
-        turn, begin = divmod(place, examples)
-        order = np.random.default_rng([seed, turn]).permutation(examples)
-        out += [int(i) for i in order[begin : begin + end - place]]
-        place = update * batch + len(out)
-    return out
+    drawn: list[int] = []
+    while len(drawn) < batch:
+        epoch, begin = divmod(update * batch + len(drawn), examples)
+        order = np.random.default_rng([seed, epoch]).permutation(examples)
+        drawn += order[begin : begin + batch - len(drawn)].tolist()
+    return drawn
 
 
-def hash_of(seed: int, update: int) -> int:
+def noise_seed(seed: int, update: int) -> int:
     return int(np.random.SeedSequence([seed, update]).generate_state(1)[0])
 
 
@@ -213,7 +211,7 @@ def _table(whole: Whole, heads: Sequence[HeadId], values: Tensor) -> np.ndarray:
     return out
 
 
-LEAST = 20  # updates for one exact number of heads
+MIN_UPDATES = 20  # for one exact number of heads
 
 
 def gates(inputs: Inputs, options: PriceOptions) -> np.ndarray:
@@ -233,13 +231,13 @@ def learn_count(scoring: Scoring, start: np.ndarray | None, first: int, last: in
     """[L, H] logits of gates while the number of kept heads falls from ``first`` to ``last``.
 
     ``start`` has the logits to begin with; NaN = a head that stays on. Does a share of the updates, as large as the
-    fall from first to last is of the full range, but no fewer than ``LEAST``.
+    fall from first to last is of the full range, but no fewer than ``MIN_UPDATES``.
     """
-    whole, options = scoring.ready(), scoring.options
-    steps = max(LEAST, round(options.steps * (first - last) / len(whole.heads)))
+    whole, options = scoring.sample(), scoring.options
+    steps = max(MIN_UPDATES, round(options.steps * (first - last) / len(whole.heads)))
     rule = falling_count(first, last, options.temperature)
-    begun = "" if start is None else hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
-    return learn(whole, rule, replace(options, steps=steps), f"count {first} {last} {begun}", start).logits
+    start_digest = "" if start is None else hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
+    return learn(whole, rule, replace(options, steps=steps), f"count {first} {last} {start_digest}", start).logits
 
 
 def gate_gradients(

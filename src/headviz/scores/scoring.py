@@ -24,12 +24,12 @@ from ..storage.exchange import MaskLike
 from ..storage.store import Store, store_for
 from ..tasks.dataset import require_dataset
 from .catalogue import DEFAULT, PRESETS, Score, check_fits, preset_named, score_named
-from .chunk import Tables
+from .chunk import Chunk, Tables
 from .collect import Collector, windows
 from .measures import Inputs, row_of
 from .options import OptionValue
-from .statistics import BOTTOM, Summary, stability, summarised
-from .task_loss import ready
+from .statistics import Summary, stability, summarised
+from .task_loss import scored_model
 from .whole import Whole, whole_of
 
 if TYPE_CHECKING:
@@ -129,11 +129,11 @@ class Scoring:
         require_model(clf)
         require_dataset(data)
         if preset is not None:
-            chosen = preset_named(preset)
-            if score is not None and score != chosen.score:
-                raise OptionError(f"The preset '{preset}' is of the score '{chosen.score}', not of '{score}'.")
-            score = chosen.score
-            options = {**chosen.options, **options}
+            published = preset_named(preset)
+            if score is not None and score != published.score:
+                raise OptionError(f"The preset '{preset}' is of the score '{published.score}', not of '{score}'.")
+            score = published.score
+            options = {**published.options, **options}
         self.score: Score = score_named(DEFAULT if score is None else score)
         self.options = self.score.options_from(options)
         clf.gates(mask)  # refuses a mask of another model
@@ -143,11 +143,11 @@ class Scoring:
         self.progress, self.cancel = progress, cancel
         self.truncated = 0
         self.order: np.ndarray | None = None
-        self.unlike = ""  # the note on different classes of model and task, where the score uses no labels
+        self.class_mismatch = ""  # the note on different classes of model and task, where the score uses no labels
         self.store, self.checkpoint = store_for(cache), None if checkpoint is None else Path(checkpoint)
         self.collector: Collector | None = None
         self.whole: Whole | None = None
-        self._summary: Summary | None = None  # of the whole sample, once it is measured
+        self.summary: Summary | None = None  # of the whole sample, once it is measured
         if not self.score.without_examples:
             self._read(room_on(clf.device, budget), label_order)
 
@@ -158,13 +158,13 @@ class Scoring:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
         check_texts(clf, data)
         check_fits(self.score, clf.answer)
-        clf = ready(clf, self.options, data, label_order, self.cancel)  # what is scored; self.clf stays the caller's
+        clf = scored_model(clf, self.options, data, label_order, self.cancel)  # self.clf stays the caller's
         target = getattr(self.options, "target", None)
         gold = None
         if target == GOLD or self.score.needs_labels:
             self.order, gold = gold_answers(clf, data, label_order)
         elif data.labels is not None:
-            self.unlike = _unlike(clf, data, label_order)
+            self.class_mismatch = _class_mismatch(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
         if isinstance(self.options, IntegrationOptions):
@@ -178,21 +178,11 @@ class Scoring:
             self.whole = whole_of(clf, self.mask, encodings, gold, data, label_order, budget)
             return
         assert self.score.needs is not None
-        self.collector = Collector(
-            clf,
-            data,
-            self.score.needs,
-            self.options,
-            self.mask,
-            encodings,
-            targets,
-            gold,
-            self.store,
-            budget,
-            self._plugin_part(),
-            label_order,
-            (row_of(self.score.row, self.options),) if self.score.row else (),
+        rows = (row_of(self.score.row, self.options),) if self.score.row else ()
+        examples = Chunk(
+            clf, self.mask, encodings, targets, gold, data, self.options, budget, label_order=label_order, rows=rows
         )
+        self.collector = Collector(examples, self.score.needs, self.store, self._plugin_part())
 
     def grow(self) -> Iterator[int]:
         """Measure more examples; gives how many there are each time a table can be made."""
@@ -205,8 +195,8 @@ class Scoring:
         else:
             yield 0
 
-    def ready(self) -> Whole:
-        """The sample of a score that reads all examples together, with its progress, cancel and checkpoint."""
+    def sample(self) -> Whole:
+        """The sample of a score that reads all examples together, with the progress and cancel set last."""
         assert self.whole is not None
         return replace(
             self.whole, progress=self.progress, cancel=self.cancel, checkpoint=self.checkpoint, store=self.store
@@ -215,38 +205,33 @@ class Scoring:
     def measure_whole(self) -> Summary:
         """The summary of such a score; from the cache if it is there."""
         assert self.whole is not None
-        if self._summary is None:
+        if self.summary is None:
             store = self.store
             key = self.whole.key(self.score.name, self.options, self._plugin_part())
             entry = None if store is None else store.get(key)
             if entry is None:
-                whole = self.ready()
-                inputs = Inputs(self.clf, self.mask, {}, whole.data, np.arange(len(whole.data)), self.order, whole)
-                self._summary = summarised(self.score.function(inputs, self.options), inputs.units)
+                sample = self.sample()
+                inputs = Inputs(self.clf, self.mask, {}, sample.data, np.arange(len(sample.data)), self.order, sample)
+                self.summary = summarised(self.score.function(inputs, self.options), inputs.units)
                 if store is not None:
-                    store.put(key, self._summary.tables)
+                    store.put(key, self.summary.tables)
             else:
-                self._summary = Summary.of(entry.arrays)
+                self.summary = Summary.of(entry.arrays)
                 if self.progress is not None:
                     self.progress(1, 1)
-        return self._summary
+        return self.summary
 
     def _plugin_part(self) -> dict[str, str]:
         """The part of the cache key for plugins that this score, or one that it combines, comes from."""
         return plugins.key_part("score", self.score.name, *plugins.words(asdict(self.options)))
 
-    def take(self, tables: Tables) -> None:
-        """The whole sample's summary, as ``measure_whole().tables`` gave it here or elsewhere."""
-        self._summary = Summary.of(tables)
-
     def result(self) -> HeadScores:
         """The table of the examples measured so far."""
-        collector = self.collector
         rows, data, samples, places = dict[str, np.ndarray](), self.data, 0, np.zeros(0, np.int64)
-        if collector is not None:
-            places = collector.finished()
+        if self.collector is not None:
+            places = self.collector.finished()
             samples = len(places)
-            rows = {name: table[places] for name, table in collector.rows.items()}
+            rows = {name: table[places] for name, table in self.collector.rows.items()}
             data = self.data.subset(places)
         if self.whole is not None:
             summary, samples = self.measure_whole(), len(self.data)
@@ -260,9 +245,11 @@ class Scoring:
         if self.preset is not None:
             settings["preset"] = self.preset
         if samples:
-            settings |= {"data": self._digest(samples), "task": data.task.name, "split": data.split}
+            digest = self.data.digest if samples == len(self.data) else None  # of a part there is none
+            settings |= {"data": digest, "task": data.task.name, "split": data.split}
         if "error" in rows:
-            settings["integration_error"] = _mean(rows["error"])
+            errors = rows["error"][np.isfinite(rows["error"])]
+            settings["integration_error"] = float(errors.mean()) if errors.size else None
         return HeadScores(
             score=self.score.name,
             values=np.where(on, summary.values, np.nan),
@@ -279,10 +266,6 @@ class Scoring:
             roles=roles,
         )
 
-    def _digest(self, samples: int) -> str | None:
-        """Of the data; None while only a part of them is measured."""
-        return self.data.digest if samples == len(self.data) else None
-
     def _examples_undefined(self, rows: dict[str, np.ndarray]) -> int:
         """Examples in which some head that is on has no correlation."""
         if not self.score.correlation:
@@ -292,15 +275,14 @@ class Scoring:
 
     def _notes(self, summary: Summary, undefined: np.ndarray, samples: int) -> tuple[str, ...]:
         notes = []
-        masked = len(self.mask.off) - len(self.clf.present.off)
-        if masked:
-            one = "1 head is masked and has no score"
-            notes.append(one if masked == 1 else f"{masked} heads are masked and have no score")
         removed = len(self.clf.present.off)
+        masked = len(self.mask.off) - removed
+        if masked:
+            are, have = ("is", "has") if masked == 1 else ("are", "have")
+            notes.append(f"{_number(masked, 'head')} {are} masked and {have} no score")
         if removed:
-            one = "1 head was removed from the model and has no score"
-            many = f"{removed} heads were removed from the model and have no score"
-            notes.append(one if removed == 1 else many)
+            were, have = ("was", "has") if removed == 1 else ("were", "have")
+            notes.append(f"{_number(removed, 'head')} {were} removed from the model and {have} no score")
         missing = int(np.isnan(summary.values[self.mask.array()]).sum())
         if missing:
             notes.append(f"the score is undefined on these examples for {_number(missing, 'head')}")
@@ -308,33 +290,25 @@ class Scoring:
             heads = int((undefined > 0).sum())
             why = "a correlation is undefined where a map is constant" if self.score.correlation else "no finite value"
             notes.append(f"{why}: at most {undefined.max()} of {samples} examples, in {_number(heads, 'head')}")
-        if self.unlike:
-            notes.append(self.unlike)
+        if self.class_mismatch:
+            notes.append(self.class_mismatch)
         if self.truncated:
             notes.append(f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}")
         return tuple(notes)
 
 
-def _unlike(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None) -> str:
-    """What differs between the model's classes and the task's; empty where they match."""
+def _class_mismatch(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None) -> str:
+    """The note on different classes of model and task; empty where they match."""
     try:
         class_order(clf, data, label_order)
     except TaskError:
-        own, asked = clf.answer.described(clf.labels), data.answer.described(data.label_names)
-        return f"the model answers {own}, but the task's labels are {asked}; this score does not use them"
+        answers, labels = clf.answer.described(clf.labels), data.answer.described(data.label_names)
+        return f"the model answers {answers}, but the task's labels are {labels}; this score does not use them"
     return ""
 
 
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _mean(values: np.ndarray) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else None
-
-
-__all__ = ["BOTTOM", "score_heads", "score_progressive"]
 
 
 # -----------------------------------------------------------------------------------------------
@@ -355,16 +329,17 @@ def count(score: str | None, examples: int) -> int:
     """How many parts a score or preset over so many examples has; 1 where no example is needed."""
     name = PRESETS[score].score if score in PRESETS else (score or DEFAULT)
     sweep = score_named(name).sweep
-    return 1 if sweep is None else len(list(slices(examples, sweep.window)))
+    return 1 if sweep is None else len(slices(examples, sweep.window))
 
 
-def slices(examples: int, window: int) -> Iterator[slice]:
-    """Whole windows, together at least ``PART`` examples."""
-    start = 0
+def slices(examples: int, window: int) -> list[slice]:
+    """Of whole windows, together at least ``PART`` examples each."""
+    result, start = [], 0
     for w in windows(examples, window):
         if w.stop - start >= PART or w.stop == examples:
-            yield slice(start, w.stop)
+            result.append(slice(start, w.stop))
             start = w.stop
+    return result
 
 
 def measure(scoring: Scoring, part: int) -> Tables:
@@ -375,12 +350,13 @@ def measure(scoring: Scoring, part: int) -> Tables:
     collector = scoring.collector
     if collector is None:
         return {} if scoring.whole is None or part else scoring.measure_whole().tables
-    cut = list(slices(len(collector.order), collector.sweep.window))
+    all_slices = slices(len(collector.order), collector.sweep.window)
     if part < 0:
         raise OptionError(f"Parts are numbered from 0 up, not {part}.")
-    if part >= len(cut):
+    if part >= len(all_slices):
         return {}
-    return collector.measure(cut[part], after(scoring.progress, cut[part].start, len(collector.order)), scoring.cancel)
+    which = all_slices[part]
+    return collector.measure(which, after(scoring.progress, which.start, len(collector.order)), scoring.cancel)
 
 
 def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
@@ -388,15 +364,15 @@ def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
     collector = scoring.collector
     if collector is None:
         if scoring.whole is not None and parts:
-            scoring.take(parts[0])
+            scoring.summary = Summary.of(parts[0])
         return scoring.result()
-    cut = list(slices(len(collector.order), collector.sweep.window))
+    all_slices = slices(len(collector.order), collector.sweep.window)
     sizes = [len(next(iter(tables.values()), np.zeros(0))) for tables in parts]
-    if [n for n in sizes if n] != [c.stop - c.start for c in cut]:
+    if [n for n in sizes if n] != [s.stop - s.start for s in all_slices]:
         raise OptionError(
             f"These {len(parts)} parts hold {sum(sizes)} examples and do not make up this sample of "
             f"{len(scoring.data)}. Measure every part of the same sample, with the same score."
         )
-    for where, tables in zip(cut, parts, strict=False):
-        collector.place(where, tables)
+    for which, tables in zip(all_slices, parts, strict=False):
+        collector.add(which, tables)
     return scoring.result()

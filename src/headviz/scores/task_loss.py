@@ -19,7 +19,7 @@ from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
 from .chunk import Chunk, Tables
 from .options import LOSS, AblationOptions, StandInOptions
-from .statistics import Counts, Summary, draw, mean
+from .statistics import Counts, Summary, draw, exact, mean
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -29,8 +29,8 @@ _RESAMPLES = 1000
 
 def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of ablations: logits of each example with all heads, and without each of them."""
-    if (own := chunk.data.answer.own.get("ablation")) is not None:
-        tables: list[Callable[[], Tables]] = plugins.function(own)(chunk)
+    if (custom := chunk.data.answer.own.get("ablation")) is not None:
+        tables: list[Callable[[], Tables]] = plugins.function(custom)(chunk)
         return tables
     clf, mask = chunk.clf, chunk.mask
     model = Evaluator(
@@ -48,7 +48,7 @@ def all_at_once(chunk: Chunk) -> Iterator[slice]:
 
 
 def check_metric(data: Dataset, metric: str | None) -> str:
-    """The measure meant, if the task has it."""
+    """The name of the metric, by default the task's first; an ``OptionError`` if the task does not have it."""
     name = data.task.primary_metric if metric is None else metric
     if not is_one_of(name, data.task.metrics):
         raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))
@@ -59,8 +59,10 @@ def check_metric(data: Dataset, metric: str | None) -> str:
     return name
 
 
-def ready(clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | str | None, cancel: Cancel | None) -> Any:
-    """The model of a score: with what stands in a head's place, if the options say so. Checks the metric first."""
+def scored_model(
+    clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | str | None, cancel: Cancel | None
+) -> Any:
+    """The model that is scored: with what stands in a head's place, if the options say so. Checks the metric first."""
     if isinstance(options, AblationOptions):
         check_metric(data, options.metric)
         if options.ties == LOSS and "ablation" in data.answer.own:
@@ -77,45 +79,44 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     examples give the standard errors, and how stable the ranking is.
     """
     name = check_metric(data, metric)
-    if (own := data.answer.own.get("ablation cost")) is not None:
-        cost: Summary = plugins.function(own)(rows, data)
+    if (custom := data.answer.own.get("ablation cost")) is not None:
+        cost: Summary = plugins.function(custom)(rows, data)
         return cost
     assert order is not None
     full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]; [n, L, H, W, C] of answers word by word
     measured = ~np.isnan(without).all(axis=tuple(range(3, without.ndim))).any(axis=0)
-    gold, whole = data.gold, data.answer.predicted(full, order)
+    all_heads = data.answer.predicted(full, order)
     shape = measured.shape
     answers = {
-        (i, j): data.answer.predicted(without[:, i, j], order) for i, j in zip(*np.nonzero(measured), strict=True)
+        (layer, head): data.answer.predicted(without[:, layer, head], order) for layer, head in np.argwhere(measured)
     }
-    compared = data.answer.answers(gold, whole, data.label_names)
+    compared = data.answer.answers(data.gold, all_heads, data.label_names)
     deltas = compared.deltas(list(answers.values()), name, tested=not compared.slow_test)
     values, low, high = (np.full(shape, np.nan) for _ in range(3))
-    for where, delta in zip(answers, deltas, strict=True):
-        values[where] = delta.full - delta.masked
-        low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
+    for head, delta in zip(answers, deltas, strict=True):
+        values[head] = delta.full - delta.masked
+        low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
     n = compared.units
-    right = compared.each(whole, name) if compared.function(name) is None else None
-    if right is not None:  # the metric is a mean over the units
+    quality = compared.each(all_heads, name) if compared.function(name) is None else None
+    if quality is not None:  # the metric is a mean over the units
         per = np.full((n, *shape), np.nan)
-        for where, masked in answers.items():
-            per[:, where[0], where[1]] = right - np.asarray(compared.each(masked, name))
+        for head, masked in answers.items():
+            per[:, *head] = quality - np.asarray(compared.each(masked, name))
         return replace(mean(per), low=low, high=high)
 
     def resample(counts: Counts) -> NDArray:
         out = np.full((len(counts), *shape), np.nan)
-        base = compared.resampled(counts, whole, name)
-        for where, masked in answers.items():
-            out[:, where[0], where[1]] = base - compared.resampled(counts, masked, name)
+        base = compared.resampled(counts, all_heads, name)
+        for head, masked in answers.items():
+            out[:, *head] = base - compared.resampled(counts, masked, name)
         return out
 
     if n < 2:
-        unknown = np.full(shape, np.nan)
-        return Summary(values, unknown, low, high, np.zeros(shape, np.int64))
+        return replace(exact(values), low=low, high=high)
     drawn = resample(draw(n, resamples=_RESAMPLES // 5 if compared.slow_test else _RESAMPLES))
-    known = measured & np.isfinite(values)  # F1 without any of class 1, say, is undefined
+    defined = measured & np.isfinite(values)  # F1 without any of class 1, say, is undefined
     stderr = np.full(shape, np.nan)
-    stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
+    stderr[defined] = np.nanstd(drawn[:, defined], axis=0, ddof=1)
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), n, resample)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 VERSION = 2  # raise it when the same sample would give another table
-KEEP_SECONDS = 10.0  # between two savings of what has been found so far
+KEEP_SECONDS = 10.0  # between two savings of a checkpoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Whole:
     budget: int
     progress: Progress | None = None
     cancel: Cancel | None = None
-    checkpoint: Path | None = None  # a file for what has been found so far
+    checkpoint: Path | None = None  # the file of a ``WorkCheckpoint``
     store: Store | None = None  # the cache, for a score that reads others
 
     @property
@@ -69,9 +69,9 @@ class Whole:
             **more,
         )
 
-    def kept(self, work: str, options: object, part: str = "") -> Kept:
+    def checkpoint_of(self, work: str, options: object, part: str = "") -> WorkCheckpoint:
         """The checkpoint of one work with these options on this sample, or of one of the parts that it is done in."""
-        return Kept(self.checkpoint, self.key(work, options, {}), part)
+        return WorkCheckpoint(self.checkpoint, self.key(work, options, {}), part)
 
 
 def whole_of(
@@ -83,12 +83,13 @@ def whole_of(
     label_order: Sequence[str] | str | None,
     budget: int,
 ) -> Whole:
-    names = [
+    """The sample, with its examples in the order of their digests."""
+    digests = [
         _digest(e, None if gold is None else gold[i].tolist()) + reference_part(clf, data, e, i)
         for i, e in enumerate(encodings)
     ]
-    order = sorted(range(len(names)), key=names.__getitem__)
-    digest = hashlib.sha256("".join(names[i] for i in order).encode()).hexdigest()
+    order = sorted(range(len(digests)), key=digests.__getitem__)
+    digest = hashlib.sha256("".join(digests[i] for i in order).encode()).hexdigest()
     return Whole(
         clf,
         mask,
@@ -106,10 +107,10 @@ def _digest(encoding: Any, gold: Any) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-class Kept:
-    """What long work has found so far, in one file; without a path nothing is kept. Arrays only, written whole.
+class WorkCheckpoint:
+    """The arrays of long work that is not finished, in one file, which is replaced as a whole; no path = no file.
 
-    The file is of one work. Its parts stand side by side, so that a later one does not overwrite what an earlier found.
+    The file is of one work. Each of its parts has arrays of its own there, which other parts do not overwrite.
     """
 
     def __init__(self, path: Path | None, identity: str, part: str = "") -> None:
@@ -118,20 +119,20 @@ class Kept:
         self._last = time.monotonic()
 
     def load(self) -> dict[str, np.ndarray] | None:
-        """What an interrupted call left; None if there is nothing, it is damaged, or it is of other work."""
+        """The arrays of an interrupted call; None if there are none, or the file is damaged or of other work."""
         prefix = self._prefix
-        return {k.removeprefix(prefix): v for k, v in self._all().items() if k.startswith(prefix)} or None
+        return {k.removeprefix(prefix): v for k, v in self._arrays().items() if k.startswith(prefix)} or None
 
     def save(self, arrays: Mapping[str, np.ndarray], done: bool = False) -> None:
-        """Keep this, unless the last time was a moment ago and the part is not ``done``."""
+        """Write the arrays, unless the last time was a moment ago and the part is not ``done``."""
         if self.path is None or (not done and time.monotonic() - self._last < KEEP_SECONDS):
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        everything = {**self._all(), **{self._prefix + name: array for name, array in arrays.items()}}
+        everything = {**self._arrays(), **{self._prefix + name: array for name, array in arrays.items()}}
         replace_file(self.path, pack(everything, {"of": self.identity}))
         self._last = time.monotonic()
 
-    def _all(self) -> dict[str, np.ndarray]:
+    def _arrays(self) -> dict[str, np.ndarray]:
         """Every part's arrays."""
         if self.path is None or not self.path.is_file():
             return {}

@@ -75,8 +75,8 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
         outputs = [out for _, out in uses]
         grads = torch.autograd.grad(total, outputs, allow_unused=True, materialize_grads=True)
     if size > 1 and any(_per_text(went_in, size) is None for went_in, _ in uses):  # positions, say, are for all texts
-        parts = [_norms(chunk.part(slice(i, i + 1))) for i in range(size)]
-        return [tuple(torch.cat(rows) for rows in zip(*layer, strict=True)) for layer in zip(*parts, strict=True)]  # type: ignore[misc]
+        each = [_norms(chunk.subset([i])) for i in range(size)]
+        return [tuple(torch.cat(rows) for rows in zip(*layer, strict=True)) for layer in zip(*each, strict=True)]  # type: ignore[misc]
     by_output = {id(out): grad for out, grad in zip(outputs, grads, strict=True)}
     sharing = Counter(id(p.query) for p in places)
     turns: Counter[int] = Counter()  # layers that share their modules (ALBERT) use them one after the other

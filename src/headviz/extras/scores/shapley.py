@@ -28,7 +28,7 @@ from ...scores.task_loss import check_metric
 from ...scores.whole import Whole
 from .options import ShapleyOptions
 
-FEW = 10  # up to so many heads every coalition is evaluated
+MOST_HEADS = 10  # of which every coalition is evaluated
 
 Worth = Callable[[HeadMask], float]  # the metric under a mask
 
@@ -38,10 +38,10 @@ def shapley(inputs: Inputs, options: ShapleyOptions) -> Summary:
     whole = inputs.whole
     assert whole is not None
     worth = worth_of(whole, options.metric)
-    if len(whole.heads) <= FEW:
+    if len(whole.heads) <= MOST_HEADS:
         return exact(by_coalitions(whole, worth))
-    place, rows = whole.kept("shapley", options), []
-    if (stored := place.load()) is not None:
+    checkpoint, rows = whole.checkpoint_of("shapley", options), []
+    if (stored := checkpoint.load()) is not None:
         rows = list(stored["rows"])
     rng = np.random.default_rng(options.seed)
     orders = [rng.permutation(len(whole.heads)) for _ in range(options.permutations)]
@@ -49,7 +49,7 @@ def shapley(inputs: Inputs, options: ShapleyOptions) -> Summary:
         if whole.progress is not None:
             whole.progress(number, len(orders))
         rows.append(one_order(whole, worth, [whole.heads[i] for i in orders[number]], options.tolerance))
-        place.save({"rows": np.stack(rows)})
+        checkpoint.save({"rows": np.stack(rows)})
     if whole.progress is not None:
         whole.progress(len(orders), len(orders))
     per = np.stack(rows)
