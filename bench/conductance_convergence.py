@@ -21,7 +21,7 @@ from headviz.attribution.integration import PathSum, sweep
 from headviz.attribution.rules import CAUTION, Part, PathOptions, Rule
 from headviz.attribution.walk import Walk
 from headviz.models.fast.linear import products
-from headviz.scores.map_values import spearman
+from headviz.scores.map_values import correlations
 
 
 def every_stride(walk: Walk, steps: int) -> dict[int, np.ndarray]:
@@ -51,8 +51,8 @@ def _trapezoid(stride: int) -> Rule:
 
 def rank(a: np.ndarray, b: np.ndarray) -> float:
     """Mean rank correlation of the heads' maps."""
-    flat = (a.shape[0] * a.shape[1], -1)
-    return float(np.nanmean(spearman(a.reshape(flat).astype(np.float32), b.reshape(flat).astype(np.float32))))
+    left, right = (maps.reshape(maps.shape[0] * maps.shape[1], -1).astype(np.float32) for maps in (a, b))
+    return float(np.nanmean(correlations(left, right, ["spearman"])["spearman"]))
 
 
 def compare(rows: dict, reference: np.ndarray, name: str, n: int, maps: np.ndarray, told: float) -> None:

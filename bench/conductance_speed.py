@@ -23,7 +23,7 @@ from headviz.attribution.rules import PathOptions
 from headviz.attribution.walk import Walk
 from headviz.heads import HeadMask
 from headviz.models.classifier import Classifier, Encoding
-from headviz.scores.map_values import correlations, spearman
+from headviz.scores.map_values import correlations
 
 
 class Words:
@@ -137,7 +137,7 @@ def arithmetic(args: argparse.Namespace) -> None:
 
 def agreement(a: np.ndarray, b: np.ndarray) -> float:
     flat = (a.shape[0] * a.shape[1], -1)
-    return float(np.nanmean(spearman(a.reshape(flat), b.reshape(flat))))
+    return float(np.nanmean(correlations(a.reshape(flat), b.reshape(flat), ["spearman"])["spearman"]))
 
 
 def growth(args: argparse.Namespace) -> None:

@@ -50,7 +50,7 @@ def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     options = {"score": name, "mask": HeadMask.full(3, 4).without([(0, 1)])}
     options |= FAST.get(SCORES[name].needs or "", FAST_WHOLE.get(name, {}))
     number = scoring.count(name, len(data))
-    alone = SCORES[name].without_examples or SCORES[name].of_whole
+    alone = SCORES[name].without_examples or SCORES[name].needs_sample
     assert number == (1 if alone else 3)  # 4+4+8, 16, and the last 4 in 32's window
     order = list(range(number))
     random.Random(0).shuffle(order)

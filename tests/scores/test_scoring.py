@@ -83,7 +83,7 @@ def test_a_score_has_its_table_and_its_uncertainty(clf, data, name):
     assert s.values.shape == s.stderr.shape == s.interval_low.shape == (3, 4)
     assert np.isfinite(s.values).all()
     assert s.settings["score"] == name
-    if SCORES[name].of_whole:
+    if SCORES[name].needs_sample:
         assert s.samples == 12
     elif not SCORES[name].without_examples:
         assert s.samples == 12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headviz.scores.statistics import draw, layer_normed, mean, scaled, stability, total
+from headviz.scores.statistics import draw, layer_normed, mean, stability, total
 
 ON = np.ones((2, 3), bool)
 
@@ -49,10 +49,10 @@ def test_examples_of_one_unit_count_once():
     assert mean(per, units).stderr[0, 0] == pytest.approx(np.sqrt(8 / 7 * (off**2).sum()) / 30)
 
 
-def test_total_and_scale():
+def test_total():
     per = per_example()[:, :1, :1]
     assert total(per).values == pytest.approx(np.nansum(per, axis=0))
-    assert scaled(mean(per), 3.0).stderr == pytest.approx(3 * mean(per).stderr)
+    assert total(per).stderr == pytest.approx(len(per) * mean(per).stderr)
 
 
 def test_layer_norm_leaves_out_what_is_off():

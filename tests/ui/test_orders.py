@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headviz.heads import HeadId
-from headviz.scores.map_values import spearman
+from headviz.scores.map_values import correlations
 from headviz.ui.pages.orders import clear, interval, sentence
 from headviz.ui.parts import abilities, scoring
 from headviz.ui.shell.view import View, from_address, to_address
@@ -59,7 +59,7 @@ def test_the_interval_of_a_rank_correlation_covers_it() -> None:
     for _ in range(400):
         a = rng.normal(size=60)
         b = 0.5 * a + rng.normal(size=60) * 0.75**0.5
-        low, high = interval(float(spearman(a[None], b[None])[0]), 60)
+        low, high = interval(float(correlations(a[None], b[None])["spearman"][0]), 60)
         held += low <= 6 / np.pi * np.arcsin(0.5 / 2) <= high  # Spearman's of two normals that correlate by .5
     assert 0.92 <= held / 400 <= 0.98
 

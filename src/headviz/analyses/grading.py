@@ -424,17 +424,17 @@ def _tables(
     first, score = halves[0][0], SCORES[name]
     settings: dict[str, Any] = {"label_order": first.label_order, "cancel": cancel}
     start = time.process_time()
-    if not score.of_whole:
+    if not score.needs_sample:
         score_heads(clf, first.data.subset(range(TIMED)), name, cache=False, **settings)
         seconds = (time.process_time() - start) / TIMED
-    settings["cache"] = cache and not score.of_whole
+    settings["cache"] = cache and not score.needs_sample
     seeded, per_split = score.options is not None and "seed" in declared(score.options), []
     for split, pair in enumerate(halves):
         seeds = [*range(split, SEEDS, len(halves))] if name == RANDOM else []
         options: list[dict[str, Any]] = [{"seed": seed} if seeded and seed else {} for seed in seeds or [split]]
         tables = [[score_heads(clf, half.data, name, **settings, **o).values for o in options] for half in pair]
         per_split.append(tables)
-    if score.of_whole:  # its time does not grow with the examples
+    if score.needs_sample:  # its time does not grow with the examples
         seconds = (time.process_time() - start) / sum(len(half.data) for pair in halves for half in pair)
     return per_split, seconds
 

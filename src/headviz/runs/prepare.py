@@ -264,7 +264,7 @@ def _scoring(prepared: Prepared, cancel: Cancel | None) -> float:
 def rounds_of(plan: PruningPlan) -> tuple[str, int] | None:
     """The option that says how many rounds a score of all examples together takes, and its value; None for others."""
     score = SCORES.get(plan.score)
-    if score is None or not score.of_whole:
+    if score is None or not score.needs_sample:
         return None
     options = dict(plan.score_options)
     for field in fields(score.options):

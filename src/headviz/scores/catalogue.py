@@ -36,13 +36,18 @@ TO_PRUNE_BY = "gates"  # where none is named: a convention, no score is the best
 THESIS = "“Integrated Gradients for Structured Pruning on BERT” (2024)"
 
 
-def correlation(kind: str, title: str, formula: str, source: str, measure: str, tex: str, **more: Any) -> Score:
+def correlation(
+    kind: str,
+    title: str,
+    formula: str,
+    source: str,
+    measure: str,
+    tex: str,
+    how: str = "",
+    caution: str = "a correlation says how attention and attribution agree, not what removing the head costs",
+    after: str = "",
+) -> Score:
     """A correlation of attention with its attribution."""
-    entry: dict[str, Any] = {
-        "caution": "a correlation says how attention and attribution agree, not what removing the head costs",
-        **more,
-    }
-    how = entry.pop("how", "")
     return Score(
         name=f"conductance-{kind}",
         title=f"Conductance, {title}",
@@ -53,11 +58,12 @@ def correlation(kind: str, title: str, formula: str, source: str, measure: str, 
         measure=measure,
         needs="conductance",
         options=ConductanceOptions,
+        caution=caution,
         tex=rf"\tfrac1n \sum_x {tex}(A(x), \mathrm{{Attr}}(A)(x))",
         correlation=kind,
         row=kind,
         pretrained=True,
-        **entry,
+        after=after,
     )
 
 
@@ -232,10 +238,10 @@ def names_for(answer: Answer) -> tuple[str, ...]:
 
 
 def check_fits(score: Score, answer: Answer) -> None:
-    """Complain about a score that models with this answer do not have."""
+    """An ``OptionError`` for a score that models with this answer do not have."""
     if not score.fits(answer):
         raise OptionError(
-            f"Score '{score.name}' {score.of_explained}, and a {answer.kind} model has none. "
+            f"Score '{score.name}' {score.restriction}, and a {answer.kind} model has none. "
             f"Choose one of: {', '.join(names_for(answer))}."
         )
 

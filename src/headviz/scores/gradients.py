@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,10 @@ def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
 
 def parts(chunk: Chunk, within: Within = UNCHANGED, *kernel: Kernel) -> Sequence[Tensor]:
     """[B, h, Q] of each row: the derivative of each example's loss by each head's gate, one part for each query."""
-    own = chunk.data.answer.own.get("gate parts")
-    if own is None:
+    custom = chunk.data.answer.own.get("gate parts")
+    if custom is None:
         return of_texts(chunk, chunk.clf.call(chunk.mask, *kernel, keep_outputs=True), within)
-    parts: Sequence[Tensor] = plugins.function(own)(chunk, chunk.clf.call(chunk.mask, *kernel), within)
+    parts: Sequence[Tensor] = plugins.function(custom)(chunk, chunk.clf.call(chunk.mask, *kernel), within)
     return parts
 
 
@@ -54,14 +54,14 @@ def by_tokens(chunk: Chunk) -> Iterator[slice]:
 
 
 def by_example(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Tables]]:
-    """What the sweep of the gates gives, from each layer's derivatives by example, head and token."""
+    """The tables of the sweep of the gates, from each layer's derivatives by example, head and token."""
     sums = {"signed": [part.sum(dim=-1) for part in parts], "token": [part.abs().sum(dim=-1) for part in parts]}
     return per_example(chunk, sums)
 
 
 def per_example(chunk: Chunk, parts: Mapping[str, Sequence[Tensor]]) -> list[Callable[[], Tables]]:
-    """What a sweep gives, from values [B, h] of each layer under their names; NaN where a head is off."""
-    size, there = len(chunk.encodings), chunk.clf.present.array()
+    """The tables of a sweep, from values [B, h] of each layer under their names; NaN where a head is off."""
+    present = chunk.clf.present.array()
     wait = fetch([torch.stack([exact(torch.cat(list(values), dim=1)) for values in parts.values()])])
 
     @cache
@@ -69,12 +69,15 @@ def per_example(chunk: Chunk, parts: Mapping[str, Sequence[Tensor]]) -> list[Cal
         (values,) = wait()
         if np.isnan(values[0]).all(axis=1).any() and values.size:
             raise unanswered(chunk.clf)
-        out = np.full((*values.shape[:2], *there.shape), np.nan)
-        out[:, :, there] = values
+        out = np.full((*values.shape[:2], *present.shape), np.nan)
+        out[:, :, present] = values
         out[:, :, ~chunk.mask.array()] = np.nan
         return dict(zip(parts, out, strict=True))
 
-    return [lambda i=i: {name: table[i] for name, table in tables().items()} for i in range(size)]  # type: ignore[misc]
+    def example(i: int) -> Tables:
+        return {name: table[i] for name, table in tables().items()}
+
+    return [partial(example, i) for i in range(len(chunk.encodings))]
 
 
 def of_texts(
@@ -90,17 +93,17 @@ def of_texts(
         logits = clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call)
         if loss is None:
             assert chunk.gold is not None
-            lost = summed_loss(clf, walk.choose(logits), chunk.gold)
+            total = summed_loss(clf, walk.choose(logits), chunk.gold)
         else:
-            lost = loss(logits)
-        grads = gradients(lost, call.outputs)
+            total = loss(logits)
+        grads = gradients(total, call.outputs)
     return [exact((m * g).sum(dim=-1)) for m, g in zip(moves(clf, call.outputs), grads, strict=True)]
 
 
 def moves(clf: Any, outputs: Sequence[Tensor]) -> list[Tensor]:
-    """What a gate moves in each layer's outputs: with the outputs' own derivative, this gives that by the gate."""
+    """The derivative of each layer's gated outputs by the gates: outputs minus what stands in the heads' place."""
     stands = map(clf.stands, range(len(outputs)))
-    return [o.detach() if v is None else o.detach() - v for o, v in zip(outputs, stands, strict=True)]
+    return [o.detach() if s is None else o.detach() - s for o, s in zip(outputs, stands, strict=True)]
 
 
 def summed_loss(clf: Any, logits: Tensor, gold: np.ndarray) -> Tensor:

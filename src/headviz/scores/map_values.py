@@ -9,6 +9,7 @@ Shapes: B examples, S heads that are on side by side, L layers, H heads, T token
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from .chunk import Chunk, Tables
 # has no correlation and gives NaN, and so does one that holds NaN. Ties get average ranks (Spearman) or count as ties
 # on their side (Kendall's tau-b). Nothing here is for p-values: connections are not independent.
 #
-# Rows may have unequal numbers of entries: ``there`` [N, M] says which count, and the others are as if they were not.
+# Rows may have unequal numbers of entries: ``valid`` [N, M] says which count; the others are left out.
 
 
 Floats = NDArray[Any]
@@ -38,31 +39,20 @@ NAMES = ("spearman", "kendall", "pearson")
 ROWS_AT_ONCE, GPU_AT_ONCE = 2**16, 2**22
 
 
-def pearson(a: Floats, b: Floats) -> Floats:
-    """Product-moment correlation of each row."""
-    return correlations(a, b, ("pearson",))["pearson"]
-
-
-def spearman(a: Floats, b: Floats) -> Floats:
-    """Pearson correlation of average ranks."""
-    return correlations(a, b, ("spearman",))["spearman"]
-
-
 def correlations(a: Floats, b: Floats, names: Sequence[str] = NAMES) -> dict[str, Floats]:
-    """Those of the names, of tables in this process's memory."""
+    """The correlations of these names, of NumPy tables."""
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"two [N, M] tables are needed, not {a.shape} and {b.shape}")
     left, right = (torch.from_numpy(np.ascontiguousarray(t)) for t in (a, b))
-    of_rows = correlated(left, right, names)
-    return {name: values.numpy() for name, values in of_rows.items()}
+    return {name: values.numpy() for name, values in correlated(left, right, names).items()}
 
 
-def correlated(a: Tensor, b: Tensor, names: Sequence[str] = NAMES, there: Tensor | None = None) -> dict[str, Tensor]:
-    """Those of the names, computed where the tables are. Nothing waits for a GPU."""
+def correlated(a: Tensor, b: Tensor, names: Sequence[str] = NAMES, valid: Tensor | None = None) -> dict[str, Tensor]:
+    """The same, computed on the tables' device. Nothing waits for a GPU."""
     rows, size = a.shape
     block = max(1, (ROWS_AT_ONCE if a.device.type == "cpu" else GPU_AT_ONCE) // max(size, 1))
     parts = [slice(start, start + block) for start in range(0, rows, block)]
-    values = [_rows_correlation(a[p], b[p], names, None if there is None else there[p]) for p in parts]
+    values = [_rows_correlation(a[p], b[p], names, None if valid is None else valid[p]) for p in parts]
     if not values:
         return {name: a.new_empty(0, dtype=torch.float64) for name in names}
     return {name: torch.cat([part[name] for part in values]) for name in names}
@@ -70,44 +60,44 @@ def correlated(a: Tensor, b: Tensor, names: Sequence[str] = NAMES, there: Tensor
 
 class _Ranks(NamedTuple):
     average: Tensor  # ties share theirs
-    first: Tensor  # the lowest of ties; behind all others where nothing is there
+    first: Tensor  # the lowest of ties; invalid entries come last
     tied: Tensor  # [N] pairs
 
 
-def _rows_correlation(a: Tensor, b: Tensor, names: Sequence[str], there: Tensor | None) -> dict[str, Tensor]:
+def _rows_correlation(a: Tensor, b: Tensor, names: Sequence[str], valid: Tensor | None) -> dict[str, Tensor]:
     """Rows without a correlation are recognised by their values: a mean is not exact on every device."""
-    none = _constant(a, there) | _constant(b, there)
+    undefined = _constant(a, valid) | _constant(b, valid)
     values = {}
     if "spearman" in names or "kendall" in names:
-        left, right = _ranks(a, there), _ranks(b, there)
+        left, right = _ranks(a, valid), _ranks(b, valid)
         if "spearman" in names:
-            values["spearman"] = _pearson(left.average, right.average, there)
+            values["spearman"] = _pearson(left.average, right.average, valid)
         if "kendall" in names:
-            values["kendall"] = _tau_b(left, right, there)
+            values["kendall"] = _tau_b(left, right, valid)
     if "pearson" in names:
-        values["pearson"] = _pearson(a.double(), b.double(), there)
-    return {name: values[name].masked_fill(none, torch.nan) for name in names}
+        values["pearson"] = _pearson(a.double(), b.double(), valid)
+    return {name: values[name].masked_fill(undefined, torch.nan) for name in names}
 
 
-def _constant(values: Tensor, there: Tensor | None) -> Tensor:
+def _constant(values: Tensor, valid: Tensor | None) -> Tensor:
     """[N] whether a row has one value, none, or an unknown one."""
-    low, high = (values, values) if there is None else (values.where(there, x) for x in (torch.inf, -torch.inf))
+    low, high = (values, values) if valid is None else (values.where(valid, x) for x in (torch.inf, -torch.inf))
     least, most = low.amin(dim=1), high.amax(dim=1)
     return ~(least < most)  # NaN wins in both
 
 
-def _ranks(values: Tensor, there: Tensor | None) -> _Ranks:
+def _ranks(values: Tensor, valid: Tensor | None) -> _Ranks:
     size = values.shape[1]
     place = torch.arange(size, device=values.device)
-    ordered, order = _ordered(values if there is None else values.where(there, torch.inf))
+    ordered, order = _ordered(values if valid is None else values.where(valid, torch.inf))
     first = _run_starts(ordered)
     before = place - first
-    if values.device.type == "cpu" and not before.any():  # a question that a GPU would be waited for
+    if values.device.type == "cpu" and not before.any():  # on a GPU, asking this would wait for it
         last = first
     else:
         last = size - 1 - _run_starts(ordered.flip(1)).flip(1)
-    if there is not None:
-        count = there.sum(dim=1, keepdim=True)
+    if valid is not None:
+        count = valid.sum(dim=1, keepdim=True)
         last = last.clamp(max=count - 1)
         before = before.where(place < count, 0)
         first = first.where(place < count, count)
@@ -148,31 +138,31 @@ def _run_starts(ordered: Tensor) -> Tensor:
     return starts
 
 
-def _pearson(a: Tensor, b: Tensor, there: Tensor | None) -> Tensor:
-    a, b = _scaled(a, there), _scaled(b, there)
+def _pearson(a: Tensor, b: Tensor, valid: Tensor | None) -> Tensor:
+    a, b = _scaled(a, valid), _scaled(b, valid)
     length = ((a * a).sum(dim=1) * (b * b).sum(dim=1)).sqrt()
     return ((a * b).sum(dim=1) / length).clamp(-1.0, 1.0)
 
 
-def _scaled(x: Tensor, there: Tensor | None) -> Tensor:
+def _scaled(x: Tensor, valid: Tensor | None) -> Tensor:
     """Without its mean and to a largest value of 1, so that no square underflows; NaN for zeros only."""
-    if there is None:
+    if valid is None:
         centred = x - x.mean(dim=1, keepdim=True)
     else:
-        mean = x.where(there, 0.0).sum(dim=1, keepdim=True) / there.sum(dim=1, keepdim=True)
-        centred = (x - mean).where(there, 0.0)
+        mean = x.where(valid, 0.0).sum(dim=1, keepdim=True) / valid.sum(dim=1, keepdim=True)
+        centred = (x - mean).where(valid, 0.0)
     high = centred.abs().amax(dim=1, keepdim=True)
     return centred / high.where(high > 0, torch.nan)
 
 
-def _tau_b(left: _Ranks, right: _Ranks, there: Tensor | None) -> Tensor:
+def _tau_b(left: _Ranks, right: _Ranks, valid: Tensor | None) -> Tensor:
     size = left.first.shape[1]
-    count = torch.tensor([size]) if there is None else there.sum(dim=1)
+    count = torch.tensor([size]) if valid is None else valid.sum(dim=1)
     pairs = (count * (count - 1) // 2).to(left.tied.device, non_blocking=True)
     both = _sorted(left.first << 32 | right.first)  # by the left, ties by the right: these are no swaps
     place = torch.arange(size, device=both.device)
     before = place - _run_starts(both)
-    together = (before if there is None else before.where(place < count[:, None], 0)).sum(dim=1)
+    together = (before if valid is None else before.where(place < count[:, None], 0)).sum(dim=1)
     order = _sorted((both & 0xFFFFFFFF) << 32 | place) & 0xFFFFFFFF
     agree_minus_differ = pairs - left.tied - right.tied + together - 2 * _swaps(order)
     untied = [(pairs - ranks.tied).double() for ranks in (left, right)]
@@ -210,24 +200,23 @@ def _swaps(order: Tensor) -> Tensor:
 
 
 INFLUENTIAL = "_influential"  # only the query rows that can reach the prediction
-EVERY = tuple(name + rows for rows in ("", INFLUENTIAL) for name in (*NAMES, "max"))
+ALL_NAMES = tuple(name + rows for rows in ("", INFLUENTIAL) for name in (*NAMES, "max"))
 
 
 def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of conductance maps."""
-    asked = chunk.options
-    options = PathOptions(int(asked.steps), asked.rule, asked.precision)
-    maps = integration.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
-    names = EVERY if not (runs_by_itself(chunk.clf.device) and chunk.rows) else chunk.rows
-    return [value for one in maps for value in map_values(one, chunk.mask.array(), names)]
+    path = PathOptions(int(chunk.options.steps), chunk.options.rule, chunk.options.precision)
+    maps = integration.swept(chunk.clf, chunk.encodings, chunk.targets, path, chunk.mask, chunk.budget, chunk.cancel)
+    names = chunk.rows if runs_by_itself(chunk.clf.device) and chunk.rows else ALL_NAMES
+    return [value for swept in maps for value in map_values(swept, chunk.mask.array(), names)]
 
 
 def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of AttAttr's maps: "max" alone."""
-    asked = chunk.options
-    options = AttAttrOptions(int(asked.steps), asked.rule, asked.precision, asked.of)
-    maps = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
-    values = [value for one in maps for value in map_values(one, chunk.mask.array(), ["max"])]
+    options = chunk.options
+    scale = AttAttrOptions(int(options.steps), options.rule, options.precision, options.of)
+    maps = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, scale, chunk.mask, chunk.budget, chunk.cancel)
+    values = [value for swept in maps for value in map_values(swept, chunk.mask.array(), ["max"])]
     return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]
 
 
@@ -235,34 +224,34 @@ def by_nodes(chunk: Chunk) -> Iterator[slice]:
     return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
 
 
-def map_values(swept: Swept, kept: np.ndarray, names: Sequence[str] = EVERY) -> list[Callable[[], Tables]]:
-    """For each example the values of these names for the heads kept, [L, H], and "error", relative to the maps' size.
+def map_values(swept: Swept, on: np.ndarray, names: Sequence[str] = ALL_NAMES) -> list[Callable[[], Tables]]:
+    """For each example the values of these names for the heads on, [L, H], and "error", relative to the maps' size.
 
     Names with ``_influential`` compare only the query rows that can reach the prediction: elsewhere no head of the
     layer has an attribution other than exactly 0.
     """
-    there = swept.clf.present.array()
-    rows = np.flatnonzero(kept[there])  # of the heads side by side
-    layers = np.nonzero(kept & there)[0]
+    present = swept.clf.present.array()
+    rows = np.flatnonzero(on[present])  # of the heads side by side
+    layers = np.nonzero(on & present)[0]
     device = swept.logits.device
 
     def take(t: Tensor, dim: int) -> Tensor:
-        return t if len(rows) == there.sum() else t.index_select(dim, put(torch.from_numpy(rows), device))
+        return t if len(rows) == present.sum() else t.index_select(dim, put(torch.from_numpy(rows), device))
 
     def table(values: np.ndarray) -> np.ndarray:
-        out = np.full(kept.shape, np.nan)
-        out[kept & there] = values
+        out = np.full(on.shape, np.nan)
+        out[on & present] = values
         return out
 
     if not runs_by_itself(device):
 
-        def one(i: int) -> Tables:
+        def example_values(i: int) -> Tables:
             a, b = (take(swept.example(tables, i), 0)[None].cpu() for tables in (swept.attention, swept.attribution))
             errors = [take(torch.cat([e[i] for e in swept.errors]), 0)[None].cpu()] if swept.errors else []
             values, error = _values(a, b, errors, layers, names, None)
             return {name: table(v[0].numpy()) for name, v in values.items()} | {"error": error[0].numpy()}
 
-        return [lambda i=i: one(i) for i in range(len(swept.lengths))]  # type: ignore[misc]
+        return [partial(example_values, i) for i in range(len(swept.lengths))]
 
     (attention,), (attribution,) = swept.attention, swept.attribution
     lengths = put(torch.tensor(swept.lengths), device)
@@ -278,7 +267,7 @@ def map_values(swept: Swept, kept: np.ndarray, names: Sequence[str] = EVERY) -> 
         answers_of(swept.clf, logits)
         return {name: table(values[n, i]) for n, name in enumerate(names)} | {"error": errors[i]}
 
-    return [lambda i=i: finish(i) for i in range(len(swept.lengths))]  # type: ignore[misc]
+    return [partial(finish, i) for i in range(len(swept.lengths))]
 
 
 def _values(
@@ -294,21 +283,23 @@ def _values(
     if inside is not None:
         attribution = attribution.where(inside, 0.0)
     a, b = attention.flatten(0, 1), attribution.flatten(0, 1)  # [B·S, T, T]
-    there = None if inside is None else inside.expand(attention.shape).flatten(0, 1)
-    whole = [name for name in names if not name.endswith(INFLUENTIAL)]
-    part = [name.removesuffix(INFLUENTIAL) for name in names if name.endswith(INFLUENTIAL)]
-    by_name = _of_rows(a, b, list(dict.fromkeys(whole + part)) if inside is None else whole, there)
-    if part:
+    valid = None if inside is None else inside.expand(attention.shape).flatten(0, 1)
+    of_all_rows = [name for name in names if not name.endswith(INFLUENTIAL)]
+    influential = [name.removesuffix(INFLUENTIAL) for name in names if name.endswith(INFLUENTIAL)]
+    computed = of_all_rows if inside is not None else list(dict.fromkeys(of_all_rows + influential))
+    by_name = _of_maps(a, b, computed, valid)
+    if influential:
         reach = _reaching(attribution, layers).flatten(0, 1)  # [B·S, T]
-        if inside is None:  # most layers reach with every row, and their values are there
-            some = ~reach.all(dim=1)
-            values = {name: by_name[name].clone() for name in part}
-            for name, v in _of_rows(a[some], b[some], part, reach[some][:, :, None].expand_as(a[some])).items():
-                values[name][some] = v
+        if inside is None:  # in most layers every row can reach the prediction: the values are those of all rows
+            partly = ~reach.all(dim=1)
+            values = {name: by_name[name].clone() for name in influential}
+            rows = reach[partly][:, :, None].expand_as(a[partly])
+            for name, v in _of_maps(a[partly], b[partly], influential, rows).items():
+                values[name][partly] = v
         else:
-            assert there is not None
-            values = _of_rows(a, b, part, there & reach[:, :, None])
-        by_name = {name: by_name[name] for name in whole} | {name + INFLUENTIAL: v for name, v in values.items()}
+            assert valid is not None
+            values = _of_maps(a, b, influential, valid & reach[:, :, None])
+        by_name = {name: by_name[name] for name in of_all_rows} | {name + INFLUENTIAL: v for name, v in values.items()}
     size = torch.linalg.vector_norm(attribution, dim=(1, 2, 3), dtype=torch.float64)
     error = torch.full_like(size, torch.nan)
     if errors:
@@ -317,20 +308,20 @@ def _values(
     return {name: v.view(batch, heads) for name, v in by_name.items()}, error
 
 
-def _of_rows(a: Tensor, b: Tensor, names: Sequence[str], there: Tensor | None) -> dict[str, Tensor]:
+def _of_maps(a: Tensor, b: Tensor, names: Sequence[str], valid: Tensor | None) -> dict[str, Tensor]:
     """[N] of each name, for [N, T, T]."""
     a, b = a.flatten(1), b.flatten(1)
-    there = None if there is None else there.flatten(1)
-    values = correlated(a, b, [name for name in names if name != "max"], there)
+    valid = None if valid is None else valid.flatten(1)
+    values = correlated(a, b, [name for name in names if name != "max"], valid)
     if "max" in names:
-        most = (b if there is None else b.where(there, -torch.inf)).amax(dim=1).double()
-        values["max"] = most if there is None else most.where(there.any(dim=1), torch.nan)
+        most = (b if valid is None else b.where(valid, -torch.inf)).amax(dim=1).double()
+        values["max"] = most if valid is None else most.where(valid.any(dim=1), torch.nan)
     return {name: values[name] for name in names}
 
 
 def _reaching(attribution: Tensor, layers: np.ndarray) -> Tensor:
     """[B, S, T] whether any head of a head's layer has an attribution in a query's row."""
     rows = (attribution != 0).any(dim=3)
-    own = put(torch.from_numpy(layers), rows.device)
-    seen = torch.zeros(len(rows), int(layers.max(initial=-1)) + 1, rows.shape[2], device=rows.device)
-    return seen.index_add_(1, own, rows.to(seen))[:, own] > 0
+    layer = put(torch.from_numpy(layers), rows.device)
+    counts = torch.zeros(len(rows), int(layers.max(initial=-1)) + 1, rows.shape[2], device=rows.device)
+    return counts.index_add_(1, layer, rows.to(counts))[:, layer] > 0

@@ -68,28 +68,29 @@ def masked_lm_scores(
     the masked places' loss by the gates. A score that asks for anything else is an ``OptionError``.
     """
     entry = require_of_masked_words(score)
-    own_keywords = dict(options or {})
+    keywords = dict(options or {})
     rows: Tables = {}
     if entry.correlation:
-        path = _path(own_keywords)
+        path = _path(keywords)
         tables = masked_rows(
             mlm, data, entry.correlation, options=path, mask=mask, seed=seed, progress=progress, cancel=cancel
         )
         rows = {entry.correlation: tables}
     elif entry.needs is not None:
         rows = masked_gates(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
-    built = entry.options_from({"seed": seed, **own_keywords} if entry.seeded else own_keywords)
-    kept = mlm.under(mask)
-    known = summarised(entry.function(Inputs(mlm, kept, rows, data, np.arange(len(data)), None), built), data.units)
-    on = kept.array()
-    return MaskedScores(*(np.where(on, table, np.nan) for table in (known.values, known.low, known.high)))
+    settings = entry.options_from({"seed": seed, **keywords} if entry.seeded else keywords)
+    full_mask = mlm.under(mask)
+    inputs = Inputs(mlm, full_mask, rows, data, np.arange(len(data)), None)
+    summary = summarised(entry.function(inputs, settings), data.units)
+    on = full_mask.array()
+    return MaskedScores(*(np.where(on, table, np.nan) for table in (summary.values, summary.low, summary.high)))
 
 
 def _path(options: Mapping[str, Any]) -> PathOptions:
     """The integration of a score's options; others make no sense for a masked place."""
-    other = [name for name in options if name not in ("steps", "rule", "precision")]
-    if other:
-        raise OptionError(f"On a masked-language model '{other[0]}' has no meaning: the true token is explained.")
+    for name in options:
+        if name not in ("steps", "rule", "precision"):
+            raise OptionError(f"On a masked-language model '{name}' has no meaning: the true token is explained.")
     return PathOptions(**options)
 
 
@@ -104,25 +105,25 @@ def masked_gates(
 ) -> Tables:
     """The rows of the sweep of the gates, for the mean cross-entropy over a text's masked places: "signed" and "token",
     [n, L, H], NaN for heads that are off."""
-    hidden = mlm.mask_token
-    kept = mlm.under(mask)
+    mask_token = mlm.mask_token
+    full_mask = mlm.under(mask)
     encodings = encode_data(mlm, data)
     out: Tables = {}
     for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
         places = [masked_places(encodings[i], seed, i) for i in index]
-        masked = [_with(encodings[i], own, hidden) for i, own in zip(index, places, strict=True)]
-        chunk = Chunk(mlm, kept, masked, [None] * len(masked), None, data.subset(index), NoOptions(), BUDGET)
+        masked = [_masked(encodings[i], masked_at, mask_token) for i, masked_at in zip(index, places, strict=True)]
+        chunk = Chunk(mlm, full_mask, masked, [None] * len(masked), None, data.subset(index), NoOptions(), BUDGET)
         loss = _loss_at(places, [encodings[i] for i in index], mlm.device)
-        parts = of_texts(chunk, mlm.call(kept, keep_outputs=True), loss=loss)
+        parts = of_texts(chunk, mlm.call(full_mask, keep_outputs=True), loss=loss)
         for i, finish in zip(index, by_example(chunk, parts), strict=True):
             for name, table in finish().items():
                 out.setdefault(name, np.full((len(data), *table.shape), np.nan))[i] = table
     return out
 
 
-def _with(encoding: Encoding, places: Sequence[int], token: int) -> Encoding:
-    """The text with a token in these places."""
-    ids = [token if i in places else old for i, old in enumerate(encoding.ids)]
+def _masked(encoding: Encoding, places: Sequence[int], mask_token: int) -> Encoding:
+    """The text with the mask token in these places."""
+    ids = [mask_token if i in places else token for i, token in enumerate(encoding.ids)]
     return Encoding(ids, encoding.types, encoding.truncated, encoding.special)
 
 
@@ -130,22 +131,22 @@ def _loss_at(
     places: Sequence[Sequence[int]], encodings: Sequence[Encoding], device: torch.device
 ) -> Callable[[Tensor], Tensor]:
     """The loss of logits [B, T, V]: each text's mean cross-entropy at its places, summed over the texts."""
-    at = [(row, place) for row, own in enumerate(places) for place in own]
-    row, column = (torch.tensor(numbers, device=device) for numbers in zip(*at, strict=True))
-    truth = torch.tensor([encodings[r].ids[p] for r, p in at], device=device)
-    weight = torch.tensor([1 / len(places[r]) for r, _ in at], device=device)
+    masked = [(row, place) for row, of_text in enumerate(places) for place in of_text]
+    rows, columns = (torch.tensor(numbers, device=device) for numbers in zip(*masked, strict=True))
+    truth = torch.tensor([encodings[row].ids[place] for row, place in masked], device=device)
+    weight = torch.tensor([1 / len(places[row]) for row, _ in masked], device=device)
 
     def loss(logits: Tensor) -> Tensor:
-        wrong = torch.nn.functional.cross_entropy(logits[row, column].float(), truth, reduction="none")
-        return (wrong * weight).sum()
+        losses = torch.nn.functional.cross_entropy(logits[rows, columns].float(), truth, reduction="none")
+        return (losses * weight).sum()
 
     return loss
 
 
 def masked_places(encoding: Encoding, seed: int, number: int) -> list[int]:
     """The positions of a text that are masked: a seeded share of its tokens, special ones excepted."""
-    own, draw = own_places(encoding, seed, number)
-    return sorted(int(i) for i in draw.choice(own, max(1, round(SHARE * len(own))), replace=False))
+    places, rng = _maskable(encoding, seed, number)
+    return sorted(rng.choice(places, max(1, round(SHARE * len(places))), replace=False).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,38 +186,36 @@ def masked_rows(
     if copies < 1:
         raise OptionError(f"At least one masked copy of each text is needed, not {copies}.")
     mask_token = mlm.mask_token
-    kept = mlm.under(mask).array()
+    on = mlm.under(mask).array()
     encodings = encode_data(mlm, data)
-    out = np.full((len(encodings), *kept.shape), np.nan)
+    out = np.full((len(encodings), *on.shape), np.nan)
     for number, encoding in enumerate(tracked(encodings, progress, cancel)):
         rows = []
         for place in hidden_places(encoding, seed, number, copies):
             # one copy at a time: each has its own place to look at
             at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
-            ids = list(encoding.ids)
-            truth, ids[place] = ids[place], mask_token
-            hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
-            (swept,) = integration.swept(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)
-            (value,) = map_values(swept, kept, (statistic,))
+            masked, truth = _masked(encoding, [place], mask_token), encoding.ids[place]
+            (swept,) = integration.swept(at_place, [masked], [truth], options or PathOptions(), mask, cancel=cancel)
+            (value,) = map_values(swept, on, (statistic,))
             rows.append(value()[statistic])
         out[number] = mean_of(rows)
     return out
 
 
 def hidden_places(encoding: Encoding, seed: int, number: int, copies: int = COPIES) -> list[int]:
-    """Which tokens of a text are hidden, one in each copy: of its own, never special ones, none twice.
+    """The positions of the tokens that are masked, one in each copy of the text: never special ones, none twice.
 
-    The same wherever the text stands. A short text has fewer copies.
+    They do not depend on the text's position in the data. A short text has fewer copies.
     """
-    own, draw = own_places(encoding, seed, number)
+    places, rng = _maskable(encoding, seed, number)
     if copies == 1:
-        return [int(draw.choice(own))]
-    return [int(i) for i in draw.permutation(own)[:copies]]
+        return [int(rng.choice(places))]
+    return rng.permutation(places)[:copies].tolist()
 
 
-def own_places(encoding: Encoding, seed: int, number: int) -> tuple[list[int], np.random.Generator]:
-    """Where a text's own tokens are, special ones excepted, and what draws among them; an error if it has none."""
-    own = [i for i, special in enumerate(encoding.special) if not special]
-    if not own:
+def _maskable(encoding: Encoding, seed: int, number: int) -> tuple[list[int], np.random.Generator]:
+    """The positions of a text's tokens, special ones excepted, and a generator to draw with; an error without any."""
+    places = [i for i, special in enumerate(encoding.special) if not special]
+    if not places:
         raise TaskError(f"Example {number} has no token of its own to mask. Remove it from the data.")
-    return own, np.random.default_rng([seed, *encoding.ids])
+    return places, np.random.default_rng([seed, *encoding.ids])

@@ -14,6 +14,7 @@ import numpy as np
 from ..heads import HeadMask
 from ..models.pruning import key_index, weight_of
 from .chunk import Tables
+from .map_values import INFLUENTIAL
 from .options import (
     LOSS,
     AblationOptions,
@@ -57,7 +58,7 @@ def conductance_spearman(inputs: Inputs, options: ConductanceOptions) -> np.ndar
 
 def row_of(name: str, options: ConductanceOptions) -> str:
     """The row of the conductance sweep that the options ask for."""
-    return name if options.rows == "all" else f"{name}_influential"
+    return name if options.rows == "all" else name + INFLUENTIAL
 
 
 def attattr_max(inputs: Inputs, options: AttAttrScoreOptions) -> np.ndarray:
@@ -100,8 +101,8 @@ def magnitude(inputs: Inputs, options: NoOptions) -> Summary:
     clf = inputs.clf
     values = np.full((clf.num_layers, clf.num_heads), np.nan)
     for layer in range(clf.num_layers):
-        kept = list(clf.present.kept_in(layer))
-        values[layer, kept] = _norm_product(clf, layer, len(kept))
+        present = list(clf.present.kept_in(layer))
+        values[layer, present] = _norm_product(clf, layer, len(present))
     return exact(values)
 
 
@@ -116,10 +117,7 @@ def _norm_product(clf: Classifier, layer: int, heads: int) -> np.ndarray:
         value = value[-out.shape[1] :]
     index = key_index(clf.present, layer, clf.group_size)
     value_norm = value.reshape(-1, clf.head_size * value.shape[1]).norm(dim=1)
-    if index is None:
-        value_norm = value_norm.repeat_interleave(heads // len(value_norm))
-    else:
-        value_norm = value_norm[index]
+    value_norm = value_norm.repeat_interleave(heads // len(value_norm)) if index is None else value_norm[index]
     out_norm = out.reshape(out.shape[0], heads, -1).norm(dim=(0, 2))
     return (out_norm * value_norm).cpu().numpy()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # The table loads no torch; plugins add their sweeps (``docs/plugins.md``).
 
 
-# gives for each example the rest of the work, for another thread
+# returns for each example a function that finishes its tables; another thread may call it
 Run = Callable[["Chunk"], Sequence[Callable[[], "Tables"]]]
 
 
@@ -115,7 +115,7 @@ class Score:
     row: str = ""  # the only one of its sweep's tables that it reads, where it reads one: a GPU then computes no other
     slow: bool = False  # minutes: left out where scores are computed that nobody has named
     pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
-    explained_only: str = ""  # what it asks of a model whose answer can be explained; empty = nothing
+    explained_only: str = ""  # why only models whose answer can be explained have it; empty = all have it
     after: str = ""  # the score that it stands after in lists; empty = it stands last
 
     @property
@@ -130,17 +130,12 @@ class Score:
     @property
     def needs_labels(self) -> bool:
         """Whether the gold answers are read, whatever the options say."""
-        return self.of_whole or (self.sweep is not None and self.sweep.reads_labels)
+        return self.needs_sample or (self.sweep is not None and self.sweep.reads_labels)
 
     @property
-    def of_whole(self) -> bool:
+    def needs_sample(self) -> bool:
         """Whether it reads all examples together, so that there is no value per example."""
         return self.needs == SAMPLE
-
-    @property
-    def reads_maps(self) -> bool:
-        """Whether it explains a class by attribution maps, which translations have not."""
-        return self.needs in ("conductance", "attattr")
 
     @property
     def of_masked_words(self) -> bool:
@@ -151,12 +146,13 @@ class Score:
 
     def fits(self, answer: Answer) -> bool:
         """Whether models with this answer have it."""
-        return answer.explains or not self.of_explained
+        return answer.explains or not self.restriction
 
     @property
-    def of_explained(self) -> str:
-        """What a model lacks for it whose answer cannot be explained; empty where it lacks nothing."""
-        return "explains the class that a model predicts" if self.reads_maps else self.explained_only
+    def restriction(self) -> str:
+        """Why only models whose answer can be explained have it, as in "reads the class"; empty = all have it."""
+        reads_maps = self.needs in ("conductance", "attattr")
+        return "explains the class that a model predicts" if reads_maps else self.explained_only
 
     @property
     def seeded(self) -> bool:

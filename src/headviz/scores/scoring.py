@@ -174,7 +174,7 @@ class Scoring:
             targets = [resolve_target(clf, GOLD, g) for g in gold]
         elif target is not None:
             targets = [resolve_target(clf, target)] * len(data)
-        if self.score.of_whole:
+        if self.score.needs_sample:
             self.whole = whole_of(clf, self.mask, encodings, gold, data, label_order, budget)
             return
         assert self.score.needs is not None

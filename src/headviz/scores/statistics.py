@@ -60,13 +60,13 @@ class Summary:
 
 def ties_broken(values: Table, by: Table) -> Table:
     """The values, with ties broken by ``by``, by less than a thousandth of the smallest difference of two."""
-    known = np.isfinite(values) & np.isfinite(by)
-    rising = np.unique(values[known].round(12))
-    least = np.diff(rising).min() if len(rising) > 1 else 1.0
-    place = scipy.stats.rankdata(by[known], method="dense")
-    parted = values.copy()
-    parted[known] += 1e-3 * least * (place - 1) / len(place)
-    return parted
+    measured = np.isfinite(values) & np.isfinite(by)
+    distinct = np.unique(values[measured].round(12))
+    least = np.diff(distinct).min() if len(distinct) > 1 else 1.0
+    rank = scipy.stats.rankdata(by[measured], method="dense")
+    result = values.copy()
+    result[measured] += 1e-3 * least * (rank - 1) / len(rank)
+    return result
 
 
 def mean(per: NDArray, units: NDArray | None = None) -> Summary:
@@ -76,17 +76,17 @@ def mean(per: NDArray, units: NDArray | None = None) -> Summary:
     standard error is that of a ratio of sums over units, and whole units are drawn again.
     """
     per = per.astype(np.float64)
-    known = ~np.isnan(per)
-    count = known.sum(axis=0)
-    filled, members = np.where(known, per, 0.0), known.astype(float)
+    has_value = ~np.isnan(per)
+    count = has_value.sum(axis=0)
+    filled, members = np.where(has_value, per, 0.0), has_value.astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         values = np.where(count > 0, filled.sum(axis=0) / count, np.nan)
-        residuals = np.where(known, per - values, 0.0)
+        residuals = np.where(has_value, per - values, 0.0)
         if units is not None and len(np.unique(units)) < len(units):
-            residuals, filled, members = (_of_units(one, units) for one in (residuals, filled, members))
+            residuals, filled, members = (_of_units(table, units) for table in (residuals, filled, members))
         n = (members > 0).sum(axis=0)
-        each = np.sqrt((residuals**2).sum(axis=0) / (n - 1) / n)
-        stderr = np.where(n > 1, each * (n / count), np.nan)
+        of_units = np.sqrt((residuals**2).sum(axis=0) / (n - 1) / n)
+        stderr = np.where(n > 1, of_units * (n / count), np.nan)
         half = stderr * scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2)
 
     def resample(counts: Counts) -> NDArray:
@@ -98,38 +98,24 @@ def mean(per: NDArray, units: NDArray | None = None) -> Summary:
 
 def _of_units(per: NDArray, units: NDArray) -> NDArray[np.float64]:
     """[U, ...] the sums over each unit's examples."""
-    place = np.unique(units, return_inverse=True)[1]
-    sums = np.zeros((int(place.max()) + 1, *per.shape[1:]))
-    np.add.at(sums, place, per)
+    unit = np.unique(units, return_inverse=True)[1]
+    sums = np.zeros((int(unit.max()) + 1, *per.shape[1:]))
+    np.add.at(sums, unit, per)
     return sums
 
 
 def mean_of(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
     """The mean over the first axis, of the values that there are."""
     stack = np.asarray(tables, dtype=float)
-    known = np.isfinite(stack)
-    count = known.sum(axis=0)
-    total = np.where(known, stack, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+    finite = np.isfinite(stack)
+    count = finite.sum(axis=0)
+    sums = np.where(finite, stack, 0.0).sum(axis=0)
+    return np.divide(sums, count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
 def total(per: NDArray, units: NDArray | None = None) -> Summary:
     """Sum over the examples."""
-    return scaled(mean(per, units), float(len(per)))
-
-
-def scaled(s: Summary, factor: float) -> Summary:
-    """The same in another unit."""
-    resample = s.resample
-    return Summary(
-        s.values * factor,
-        s.stderr * factor,
-        s.low * factor,
-        s.high * factor,
-        s.undefined,
-        s.rows,
-        None if resample is None else lambda counts: resample(counts) * factor,
-    )
+    return _rescaled(mean(per, units), lambda table, values: table * float(len(per)))
 
 
 def layer_normed(s: Summary, on: NDArray[np.bool_]) -> Summary:
@@ -137,22 +123,20 @@ def layer_normed(s: Summary, on: NDArray[np.bool_]) -> Summary:
 
     The norm counts as exact in the standard errors: they are those of a head against its layer.
     """
+
+    def scale(table: NDArray, values: NDArray) -> NDArray:
+        norm = np.sqrt((np.where(on, np.nan_to_num(values), 0.0) ** 2).sum(axis=-1, keepdims=True))
+        return table / np.where(norm > 0, norm, 1.0)
+
+    return _rescaled(s, scale)
+
+
+def _rescaled(s: Summary, scale: Callable[[NDArray, NDArray], NDArray]) -> Summary:
+    """Every table as ``scale(table, values)``; values of a resample are scaled by themselves."""
     resample = s.resample
-
-    def norm(values: NDArray) -> NDArray:
-        length = np.sqrt((np.where(on, np.nan_to_num(values), 0.0) ** 2).sum(axis=-1, keepdims=True))
-        return np.where(length > 0, length, 1.0)
-
-    by = norm(s.values)
-    return Summary(
-        s.values / by,
-        s.stderr / by,
-        s.low / by,
-        s.high / by,
-        s.undefined,
-        s.rows,
-        None if resample is None else lambda counts: (x := resample(counts)) / norm(x),
-    )
+    values, stderr, low, high = (scale(table, s.values) for table in (s.values, s.stderr, s.low, s.high))
+    scaled = None if resample is None else lambda counts: scale(drawn := resample(counts), drawn)
+    return Summary(values, stderr, low, high, s.undefined, s.rows, scaled)
 
 
 def exact(values: NDArray) -> Summary:
@@ -184,26 +168,24 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     k = round(BOTTOM * int(measured.sum()))
     if s.resample is None or s.rows < 2 or k == 0:
         return float("nan")
-    now = s.values[measured]
-    noise = s.resample(draw(s.rows))[:, measured] - now  # [R, heads]; NaN = no value in this resample
+    values = s.values[measured]
+    noise = s.resample(draw(s.rows))[:, measured] - values  # [R, heads]; NaN = no value in this resample
     noise = noise[~np.isnan(noise).all(axis=1)]
     if len(noise) < 2:
         return float("nan")
-    middle = np.median(now)
-    lowest = in_lowest(middle + _own_share(now, noise) * (now - middle) + noise, k)
+    median = np.median(values)
+    lowest = in_lowest(median + _signal_share(values, noise) * (values - median) + noise, k)
     pairs = len(lowest) // 2
     return float((lowest[:pairs] * lowest[pairs : 2 * pairs]).sum() / (k * pairs))
 
 
-def _own_share(values: NDArray, noise: NDArray) -> float:
+def _signal_share(values: NDArray, noise: NDArray) -> float:
     """The spread of the heads without sampling noise, as a share of the spread observed; [heads], [R, heads].
 
     From medians and quartiles, so that a few heads with large values and large noise do not decide.
     """
-    noise_of_head = noise - np.nanmedian(
-        noise, axis=1, keepdims=True
-    )  # a shift of all heads does not change the ranking
-    added = float(np.nanmedian(np.nanvar(noise_of_head, axis=0)))
+    shift = np.nanmedian(noise, axis=1, keepdims=True)  # of all heads at once: it does not change the ranking
+    noise_variance = float(np.nanmedian(np.nanvar(noise - shift, axis=0)))
     low, high = np.quantile(values, (0.25, 0.75))
-    spread = ((high - low) / _NORMAL_QUARTILES) ** 2
-    return float(np.sqrt(max(0.0, 1 - added / spread))) if spread > 0 else 1.0
+    variance = ((high - low) / _NORMAL_QUARTILES) ** 2
+    return float(np.sqrt(max(0.0, 1 - noise_variance / variance))) if variance > 0 else 1.0
