@@ -168,9 +168,10 @@ class Entries(MutableMapping[str, Any]):
     Rooms are imported when the table is first read, so a room may import the module of the table.
     """
 
-    def __init__(self, group: str, own: Iterable[Any]) -> None:
-        self._group, self._entries, self._complete = group, {}, False  # type: tuple[str, dict[str, Any], bool]
-        for entry in own:
+    def __init__(self, group: str, entries: Iterable[Any]) -> None:
+        self._group, self._complete = group, False
+        self._entries: dict[str, Any] = {}
+        for entry in entries:
             self.add(entry)
 
     def add(self, entry: Any) -> None:
@@ -178,8 +179,8 @@ class Entries(MutableMapping[str, Any]):
         entries, after = self._entries, getattr(entry, "after", "")
         later = list(entries)[list(entries).index(after) + 1 :] if after in entries else []
         entries[getattr(entry, TABLES[self._group].key)] = entry
-        for moved in later:
-            entries[moved] = entries.pop(moved)
+        for name in later:
+            entries[name] = entries.pop(name)
 
     def unknown(self, name: object) -> str:
         """One line for a name that is none of the table's."""
@@ -238,8 +239,12 @@ def _absent(room: str) -> str:
 
 def public_names() -> list[str]:
     """The names that the rooms of this installation bring to ``headviz`` itself."""
-    there = {room: importlib.util.find_spec(f"{ROOMS}.{room}") is not None for room in _rooms()}
-    return [name for room, brings in _rooms().items() if there[room] for name in brings.get("names", ())]
+    return [
+        name
+        for room, brings in _rooms().items()
+        if importlib.util.find_spec(f"{ROOMS}.{room}") is not None
+        for name in brings.get("names", ())
+    ]
 
 
 def module_of(name: str) -> str:
@@ -248,8 +253,7 @@ def module_of(name: str) -> str:
         if name in brings.get("names", ()):
             if (module := _room(room)) is None:
                 raise AttributeError(f"headviz.{name}{_absent(room)}")
-            name_of_module: str = module.NAMES[name]
-            return name_of_module
+            return str(module.NAMES[name])
     raise AttributeError(f"module 'headviz' has no attribute '{name}'")
 
 
@@ -268,9 +272,8 @@ def missing_among(group: str, names: Iterable[object]) -> str:
 
 def unknown(what: str, name: object, valid: Iterable[str]) -> str:
     """One line for a name that stands in none of the tables."""
-    group = next(group for group, t in TABLES.items() if t.what == what)
-    own = f"{unknown_choice(what, name, valid)} One of a plugin needs its file: --plugin FILE."
-    return missing(group, name) or own
+    group = next(group for group, table in TABLES.items() if table.what == what)
+    return missing(group, name) or f"{unknown_choice(what, name, valid)} One of a plugin needs its file: --plugin FILE."
 
 
 class PluginWarning(UserWarning):
@@ -314,10 +317,10 @@ def load(files: Iterable[str | Path]) -> None:
     [('loss-spread',)]
     """
     for file in files:
-        _load_source(_full(file))
+        _load_source(_full_path(file))
 
 
-def _full(file: str | Path) -> str:
+def _full_path(file: str | Path) -> str:
     try:
         return str(Path(file).expanduser().resolve())
     except (RuntimeError, ValueError, OSError) as error:  # an unknown user's home, NUL, a name that is too long
@@ -332,12 +335,12 @@ def _load_source(source: str) -> Plugin:
 def _load_file(source: str) -> Plugin:
     """Read a file and add its entries, once per process."""
     code = _read(Path(source))
-    known = _loaded.get(source)
-    if known is None:
+    plugin = _loaded.get(source)
+    if plugin is None:
         return _execute(source, code)
-    if known.code != code:
+    if plugin.code != code:
         raise OptionError(f"The plugin {source} has changed since it was loaded. Start headviz again.")
-    return known
+    return plugin
 
 
 def _execute(source: str, code: bytes) -> Plugin:
@@ -357,15 +360,15 @@ def _execute(source: str, code: bytes) -> Plugin:
 
 def load_environment() -> None:
     """Load what ``$HEADVIZ_PLUGINS`` and installed packages bring, once per process; a broken one is a warning."""
-    wanted = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
-    for source in [*wanted, *_installed()]:
+    files = [f for f in os.environ.get(FILES, "").split(os.pathsep) if f]
+    for source in [*files, *_installed()]:
         if source in _refused:
             continue
         try:
-            _load_source(source if source.startswith("package:") else _full(source))
-        except UserError as wrong:
-            _refused[source] = str(wrong)
-            warnings.warn(str(wrong), PluginWarning, stacklevel=2)
+            _load_source(source if source.startswith("package:") else _full_path(source))
+        except UserError as error:
+            _refused[source] = str(error)
+            warnings.warn(str(error), PluginWarning, stacklevel=2)
 
 
 def salt() -> str:
@@ -399,8 +402,8 @@ def words(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from words(one)
+        for item in value:
+            yield from words(item)
     else:
         yield str(value)
         yield from (word.strip() for word in str(value).split(","))
@@ -427,19 +430,19 @@ def require(plugins: Sequence[Mapping[str, str]], codes: Mapping[str, bytes] | N
 
     ``codes`` holds the content of files sent by another machine. A sent file replaces an older version of itself.
     """
-    for wanted in plugins:
-        source, digest = wanted["source"], wanted["digest"]
+    for entry in plugins:
+        source, digest = entry["source"], entry["digest"]
         with _lock:
-            loaded = _loaded.get(source)
-            if loaded is not None and loaded.digest == digest:
+            plugin = _loaded.get(source)
+            if plugin is not None and plugin.digest == digest:
                 continue
             if codes is not None and source in codes:
-                if loaded is not None:
-                    _remove(loaded)
-                loaded = _execute(source, codes[source])
+                if plugin is not None:
+                    _remove(plugin)
+                plugin = _execute(source, codes[source])
             else:
-                loaded = _load_source(source)
-        if loaded.digest != digest:
+                plugin = _load_source(source)
+        if plugin.digest != digest:
             raise OptionError(
                 f"The plugin {source} has changed since this run was written down. Bring the old file back, or start "
                 "a new run."
@@ -457,11 +460,11 @@ def _remove(plugin: Plugin) -> None:
 @cache
 def _installed() -> dict[str, tuple[str, EntryPoint]]:
     """The entry points ``headviz.scores``, … of installed packages, by source."""
-    every = entry_points()  # reads the files of all packages, so once for all tables
+    points = entry_points()  # reads the files of all packages, so once for all tables
     return {
         f"package:{point.value} ({group})": (group, point)
         for group in TABLES
-        for point in every.select(group=f"headviz.{group}")
+        for point in points.select(group=f"headviz.{group}")
     }
 
 
@@ -475,13 +478,13 @@ def _load_point(source: str) -> Plugin:
     spec = importlib.util.find_spec(point.module)
     origin = str(spec.origin) if spec is not None else point.module
     try:
-        loaded = point.load()
+        content = point.load()
     except (Exception, SystemExit) as error:
         raise OptionError(_broken(source, origin, error)) from error
-    if isinstance(loaded, ModuleType):
-        entries = {group: _declared(source, loaded).get(group, [])}
+    if isinstance(content, ModuleType):
+        entries = {group: _declared(source, content).get(group, [])}
     else:
-        entries = {group: list(loaded) if isinstance(loaded, list | tuple) else [loaded]}
+        entries = {group: list(content) if isinstance(content, list | tuple) else [content]}
     return _add(source, hashlib.sha256(_read(Path(origin))).hexdigest(), entries)
 
 
@@ -495,11 +498,10 @@ def _read(path: Path) -> bytes:
 
 
 def _declared(source: str, module: ModuleType) -> dict[str, list[Any]]:
-    declared = {
-        group: list(function(getattr(module, t.declared))) for group, t in TABLES.items() if hasattr(module, t.declared)
-    }
+    tables = {group: table for group, table in TABLES.items() if hasattr(module, table.declared)}
+    declared = {group: table.declared_in(module) for group, table in tables.items()}
     if not any(declared.values()):
-        lists = ", ".join(t.declared for t in TABLES.values())
+        lists = ", ".join(table.declared for table in TABLES.values())
         raise OptionError(f"The plugin {source} declares nothing. Give it a list named one of: {lists}.")
     return declared
 

@@ -1,7 +1,7 @@
-"""The engine for long work: a job says what can be done next, the engine has it done and keeps the results.
+"""The engine for long work: a job says what can be done next, the engine does it and keeps the results.
 
-``Job`` is the protocol that every kind of run follows; ``Execution`` holds a job's state and does its pieces. It
-stands below the rooms whose jobs it runs, so that a Python call, a worker and a cluster go the same way.
+``Job`` is the protocol that every kind of run follows; ``Execution`` holds a job's state, and ``Workplace`` does its
+pieces. Python calls, workers and clusters all run jobs with these classes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..progress import Cancel, PhaseProgress, stop_if
 from ..storage.writing import replace_file
 
 # -----------------------------------------------------------------------------------------------
-# The protocol that the job of every kind of run follows, and what a piece of its work gets.
+# The protocol that the job of every kind of run follows, and the tools that a piece of its work gets.
 #
 # A job divides its work into *pieces*. Its state says which pieces are ready now; ready pieces do not depend on each
 # other, so a cluster may do them at once, and one machine does them in turn. ``work`` is the heavy part and a pure
@@ -32,9 +32,9 @@ from ..storage.writing import replace_file
 class Tools:
     """What a piece of work gets besides its data.
 
-    ``progress(phase, done, total)`` takes reports; ``cancel()`` is asked between chunks, and if it is true the work
-    raises ``errors.Cancelled``. ``folder`` holds the run's own files: those that ``needs`` named are there, and those
-    that the work writes are kept. ``loaded`` is what the job's ``load`` returned.
+    ``progress(phase, done, total)`` takes reports. The work calls ``cancel()`` between chunks, and raises
+    ``errors.Cancelled`` if it is true. ``folder`` holds the run's own files: those that ``needs`` named are there, and
+    those that the work writes are kept. ``loaded`` is what the job's ``load`` returned.
     """
 
     progress: PhaseProgress
@@ -97,7 +97,7 @@ class Job(Protocol):
         """Called once when nothing is left: may write files into ``folder``; the outcome as JSON."""
 
     def kept_in(self, folder: Path) -> Checkpoints | None:
-        """Where readers find the state of a finished job among its results; None where its outcome says all."""
+        """Where the state of a finished job is kept among its results; None where its outcome is enough."""
         return None
 
 
@@ -112,12 +112,12 @@ SEAL = b"headviz-checkpoint-1\n"
 class Checkpoints:
     """A series of files in a folder, which need not exist yet. The newest ``keep`` of them stay.
 
-    ``sealed`` files begin with a checksum of their content. In other series, who reads the content must detect damage.
+    ``sealed`` files begin with a checksum of their content. In other series the reader of the content detects damage.
     """
 
     folder: Path
-    begin: str = "checkpoint-"  # of the files' names
-    end: str = ".bin"
+    prefix: str = "checkpoint-"  # of the files' names
+    suffix: str = ".bin"
     digits: int = 1  # of the number in a name, at least; 0 = one file without a number
     keep: int = 2
     sealed: bool = True
@@ -125,24 +125,24 @@ class Checkpoints:
     def files(self) -> list[tuple[int, Path]]:
         """(number, file), the newest first."""
         number = rf"(\d{{{self.digits},}})" if self.digits else "()"
-        pattern = re.compile(re.escape(self.begin) + number + re.escape(self.end))
+        pattern = re.compile(re.escape(self.prefix) + number + re.escape(self.suffix))
         with suppress(OSError):
-            named = [(pattern.fullmatch(path.name), path) for path in self.folder.iterdir()]
-            return sorted(((int(match[1] or 0), path) for match, path in named if match), reverse=True)
+            matches = [(pattern.fullmatch(path.name), path) for path in self.folder.iterdir()]
+            return sorted(((int(match[1] or 0), path) for match, path in matches if match), reverse=True)
         return []
 
     def save(self, body: bytes) -> None:
-        """Write the newest state; after this returns, a crash cannot lose it. One that is there is not repeated."""
+        """Write the newest state; after this returns, a crash cannot lose it. The same state is not written twice."""
         content = SEAL + hashlib.sha256(body).digest() + body if self.sealed else body
-        before = self.files()
+        files = self.files()
         with suppress(OSError):
-            if before and before[0][1].read_bytes() == content:
+            if files and files[0][1].read_bytes() == content:
                 return
-        number = str(before[0][0] + 1 if before else 1).zfill(self.digits) if self.digits else ""
+        number = str(files[0][0] + 1 if files else 1).zfill(self.digits) if self.digits else ""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.folder / f"{self.begin}{number}{self.end}", content, durable=True)
-        for _, old in self.files()[self.keep :]:
-            old.unlink(missing_ok=True)
+        replace_file(self.folder / f"{self.prefix}{number}{self.suffix}", content, durable=True)
+        for _, path in self.files()[self.keep :]:
+            path.unlink(missing_ok=True)
 
     def bodies(self) -> Iterator[tuple[Path, bytes | None]]:
         """Each file with its content, the newest first; None = it is damaged."""
@@ -238,7 +238,7 @@ class Workplace:
         self._loaded: tuple[Any, ...] = () if loaded is None else (loaded,)
 
     def loaded(self, progress: PhaseProgress | None = None) -> Any:
-        """The job's models and data, which a caller may have given."""
+        """The job's models and data, loaded now unless a caller passed them or an earlier piece loaded them."""
         if not self._loaded:
             if progress is not None:
                 progress("loading", 0, 0)
