@@ -20,27 +20,27 @@ else:
     shown = texts.current(view, data)
 if not (fields or shown.empty):
     st.markdown(f"**{plain(shown.text)}**  \n{plain(shown.pair or '')}")
-own = clf.answer.own.get("compare")
-if own is None:
-    answered, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
-    with answered:
-        if answered.open:
-            shown_columns = sides.choose(clf) if frame.controls() else sides.columns(clf, view)
-            answers.section(clf, data, shown, shown_columns)
-    with patched:
-        if patched.open:
+custom_page = clf.answer.own.get("compare")
+if custom_page is None:
+    answers_tab, patching_tab, explanations_tab = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
+    with answers_tab:
+        if answers_tab.open:
+            columns = sides.choose(clf) if frame.controls() else sides.columns(clf, view)
+            answers.section(clf, data, shown, columns)
+    with patching_tab:
+        if patching_tab.open:
             patching.section(clf, shown, data.task.name == "demo")
             patching.many_pairs(clf, data.task.name == "demo")
-    with explained:
-        if explained.open:
+    with explanations_tab:
+        if explanations_tab.open:
             explanations.section(clf, shown)
-    now = state.view()
-    if now.tab == "Explanations" and not shown.empty:
-        recipe = explanations.recipe(now, clf, shown)
-    elif now.tab == "Patching" and not shown.empty and (pair := patching.pair_of(clf, shown)) is not None:
-        recipe = patching.recipe(now, clf, shown, pair)
+    current = state.view()
+    if current.tab == "Explanations" and not shown.empty:
+        recipe = explanations.recipe(current, clf, shown)
+    elif current.tab == "Patching" and not shown.empty and (pair := patching.pair_of(clf, shown)) is not None:
+        recipe = patching.recipe(current, clf, shown, pair)
     else:
-        recipe = answers.recipe(now, clf, shown)
+        recipe = answers.recipe(current, clf, shown)
     frame.recipe(*recipe)
 else:
-    frame.recipe(*plugins.function(own)(view, clf, shown))
+    frame.recipe(*plugins.function(custom_page)(view, clf, shown))

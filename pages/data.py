@@ -37,9 +37,9 @@ with left:
         clf = loaded  # one without heads has no card, and nothing below is about it
         named_classes(view)
         job_of(view, loaded)
-    except UserError as wrong:
-        refused(wrong)
-        frame.offer_training(wrong)
+    except UserError as error:
+        refused(error)
+        frame.offer_training(error)
 with right:
     st.subheader("Data")
     if frame.controls():
@@ -53,8 +53,8 @@ with right:
         if clf is not None and (mismatch := loaders.mismatch(clf, data)):
             misfit(view, clf, data, mismatch)
         data_card(data)
-    except UserError as wrong:
-        refused(wrong)
+    except UserError as error:
+        refused(error)
 if frame.controls():
     with st.expander("Fine-tune a base model on these data", icon=":material/model_training:",
                      key="tune_box", on_change="rerun") as box:  # fmt: skip

@@ -21,28 +21,28 @@ def draw() -> None:
         shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)
         if frame.controls():
             head.controls(clf, shown)
-    now = state.view()
+    current = state.view()  # the controls may have changed it
     with right:
         maps = None
         try:
             if shown.empty:
                 st.info(texts.EMPTY, icon=":material/edit:")
-            elif (wrong := pair.refusal(clf, shown)) is not None:
-                refused(wrong, "warning")
+            elif (refusal := pair.refusal(clf, shown)) is not None:
+                refused(refusal, "warning")
             else:
-                maps = head.maps_of(clf, shown, state.mask(clf.present), now)
-        except UserError as wrong:
-            refused(wrong, "warning")
+                maps = head.maps_of(clf, shown, state.mask(clf.present), current)
+        except UserError as error:
+            refused(error, "warning")
         if maps is not None:
             head.headline(maps, chosen, loaders.deciding(clf, data))
             for remark in texts.remarks(clf, shown):
                 st.info(plain(remark))
-            head.pictures(maps, chosen, now)
+            head.pictures(maps, chosen, current)
             st.subheader("Attention against attribution")
             head.relation(maps, chosen)
     if maps is not None:
         head.writes(clf, shown, chosen)
-    frame.recipe(*head.recipe(now, clf, shown, chosen))
+    frame.recipe(*head.recipe(current, clf, shown, chosen))
 
 
 view = frame.begin()

@@ -33,13 +33,14 @@ drawn = state.mask(clf.present)
 def headline() -> None:
     """What the mask costs; the one before is dimmed until it is known."""
     mask = state.mask(clf.present)
-    now = grown if mask == drawn else measure.request(clf, data, mask, measure.place())
+    result = grown if mask == drawn else measure.request(clf, data, mask, measure.place())
     if mask != drawn:  # the slices are of the mask before until the page follows
         st.html("<style>.st-key-slices {opacity: 0.45}</style>")
-    if (first := now or measure.last(clf, data, measured)) is not None:
-        with st.container(key="result" if now else "result_before"):
-            cost.headline(clf, data, first)
-    result_bar.section(clf.present, first, *pair.change(clf, texts.current(state.view(), data)))
+    shown = result or measure.last(clf, data, measured)
+    if shown is not None:
+        with st.container(key="result" if result else "result_before"):
+            cost.headline(clf, data, shown)
+    result_bar.section(clf.present, shown, *pair.change(clf, texts.current(state.view(), data)))
 
 
 with right:

@@ -9,12 +9,12 @@ from headviz.ui.shell.messages import plain
 view = frame.begin()
 archived = bool(st.session_state.get("runs_archived")) and frame.controls()
 runs = listing.overview(archived=archived)
-known = listing.existing_ids(view.run, runs) or listing.existing_ids(view.run, listing.overview(archived=not archived))
-planned = run_form.new(view, first=not runs and not known) if frame.controls() else None
-if view.run and not known:
+chosen = listing.existing_ids(view.run, runs) or listing.existing_ids(view.run, listing.overview(archived=not archived))
+planned = run_form.new(view, first=not runs and not chosen) if frame.controls() else None
+if view.run and not chosen:
     missing = f"There is no run {view.run[:40]}. It may have been deleted. The newest run is shown."
     st.warning(plain(missing), icon=":material/search_off:")
-ids = known or [r.record.id for r in runs[:1]]
+ids = chosen or [r.record.id for r in runs[:1]]
 run = None
 if not ids and not archived:
     st.info("No runs yet. Plan one above. It continues when you close this page.", icon=":material/play_circle:")

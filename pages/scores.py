@@ -46,8 +46,8 @@ with top:
     if main is None and second is not None and second.score in scoring.LOSSES:
         show.finding(orders.costs(second, shape.rows, scores.hint(view, shape)))
     elif main is None:
-        none = f"No scores yet: {view.score} has not been computed for this model and task."
-        st.info(plain(none), icon=":material/info:")
+        message = f"No scores yet: {view.score} has not been computed for this model and task."
+        st.info(plain(message), icon=":material/info:")
     elif len(measured) == 2:
         show.finding(orders.change_sentence(measured["pre-trained"], measured["fine-tuned"], shape))
     elif second is not None:

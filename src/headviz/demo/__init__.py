@@ -64,23 +64,23 @@ def read_more(name: str, count: int) -> tuple[Example, ...]:
     """``count`` training pairs, more than those of ``read_split``; of the other splits, all that there are."""
     if name != "train":
         return read_split(name)
-    rows = _many()
+    rows = _training_pairs()
     if count > len(rows):
         raise TaskError(f"The demo has {len(rows):,} training examples, and the limit asks for more; lower it.")
     return rows[:count]
 
 
 @cache
-def _many() -> tuple[Example, ...]:
+def _training_pairs() -> tuple[Example, ...]:
     return tuple(map(Example, *columns("train.parquet", Example._fields)))
 
 
 @cache
 def planted_heads(phenomenon: str | None = None) -> tuple[HeadId, ...]:
-    """The heads that training gave a part to: three for each phenomenon, or those of one."""
+    """The heads that training gave a role to: three for each phenomenon, or those of one."""
     roles: dict[str, list[list[int]]] = json.loads((DATA / "roles.json").read_text(encoding="utf-8"))
-    chosen = roles.values() if phenomenon is None else [roles[phenomenon]]
-    return tuple(sorted(HeadId(*head) for heads in chosen for head in heads))
+    groups = roles.values() if phenomenon is None else [roles[phenomenon]]
+    return tuple(sorted(HeadId(*head) for heads in groups for head in heads))
 
 
 @cache
@@ -91,9 +91,9 @@ def card_figures() -> dict[str, Any]:
 
 
 def related_words() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int, int]]]]:
-    """The relations of grammar that the corpus' sentences are read for, each with its meaning, and their reader.
+    """The relations of grammar with their meanings, and a function that finds them in the demo's sentences.
 
-    The reader gives for a text the relation and where its two words begin.
+    The function returns for a text (relation, start of one word, start of the other).
     """
     return RELATIONS, links
 

@@ -1,7 +1,7 @@
-"""Which words of a sentence belong together, by the words and forms that the generator makes sentences of.
+"""The demo's pairs of sentences, and which words of a sentence belong together.
 
-The generator knows its verbs in all forms, its nouns and its quantifiers, and sets them in few ways. Only what is
-certain is read: a noun with its verb behind it, a verb with its object behind it, a quantifier with its noun, a "not"
+The sentences come from a generator with a list of verbs in all forms, of nouns and of quantifiers. Only what is
+certain is read: a noun with the verb behind it, a verb with the object behind it, a quantifier with its noun, a "not"
 or "never" with its verb. The tests build sentences from the generator's parts and read them back.
 """
 
@@ -67,8 +67,8 @@ def minimal_pairs(phenomenon: str, count: int, seed: int = 0) -> list[tuple[Exam
     gives them in the order of the file, another seed in a random order of its own.
 
     >>> import headviz
-    >>> [(one, other)] = headviz.minimal_pairs("negation", 1)
-    >>> one.label == other.label
+    >>> [(first, second)] = headviz.minimal_pairs("negation", 1)
+    >>> first.label == second.label
     False
     """
     if not is_one_of(phenomenon, PHENOMENA):
@@ -76,17 +76,19 @@ def minimal_pairs(phenomenon: str, count: int, seed: int = 0) -> list[tuple[Exam
     for name, value in (("count", count), ("seed", seed)):
         if not isinstance(value, int) or value < 0:
             raise OptionError(f"{name} must be a whole number of at least 0, not {shown(value)}.")
-    pairs = list(_shipped()[phenomenon])
+    pairs = list(_minimal_pairs()[phenomenon])
     if seed:
         Random(f"headviz minimal {phenomenon} {seed}").shuffle(pairs)
     return pairs[:count]
 
 
 @cache
-def _shipped() -> dict[str, list[tuple[Example, Example]]]:
+def _minimal_pairs() -> dict[str, list[tuple[Example, Example]]]:
     pairs: dict[str, list[tuple[Example, Example]]] = {name: [] for name in PHENOMENA}
-    for a, b, label, c, d, other, name in zip(*columns("minimal_pairs.parquet", COLUMNS), strict=True):
-        pairs[name].append((Example(a, b, label, name), Example(c, d, other, name)))
+    for *texts, name in zip(*columns("minimal_pairs.parquet", COLUMNS), strict=True):
+        premise, hypothesis, label, other_premise, other_hypothesis, other_label = texts
+        other = Example(other_premise, other_hypothesis, other_label, name)
+        pairs[name].append((Example(premise, hypothesis, label, name), other))
     return pairs
 
 
@@ -124,28 +126,20 @@ def _forms(kind: str) -> frozenset[str]:
 
 def links(text: str) -> list[Link]:
     """The related words of one text. Contractions and everything that might be read in two ways are left out."""
-    places = [(match.group().lower(), match.start()) for match in re.finditer(r"[A-Za-z']+|[^\sA-Za-z']", text)]
-    words = [word for word, _ in places]
+    matches = list(re.finditer(r"[A-Za-z']+|[^\sA-Za-z']", text))
+    words = [match.group().lower() for match in matches]
     kinds = [_kind(words, i) for i in range(len(words))]
-    out: list[tuple[str, int, int]] = []
+    pairs: list[tuple[str, int, int | None]] = []
     for i, (word, kind) in enumerate(zip(words, kinds, strict=True)):
         if kind == "noun":
-            verb = _next(words, i + 1, _BEFORE_VERBS)
-            if verb is not None and kinds[verb] == "verb":
-                out.append((SUBJECT, i, verb))
+            pairs.append((SUBJECT, i, _verb_behind(words, kinds, i + 1)))
         if kind == "verb":
-            noun = _noun_behind(words, kinds, i + 1)
-            if noun is not None:
-                out.append((OBJECT, i, noun))
+            pairs.append((OBJECT, i, _noun_behind(words, kinds, i + 1)))
         if word in _QUANTIFIERS:
-            noun = _noun_behind(words, kinds, i + 1)
-            if noun is not None:
-                out.append((QUANTIFIER, i, noun))
+            pairs.append((QUANTIFIER, i, _noun_behind(words, kinds, i + 1)))
         if word in _NEGATIONS:
-            verb = _next(words, i + 1, _BEFORE_VERBS)
-            if verb is not None and kinds[verb] == "verb":
-                out.append((NEGATION, i, verb))
-    return [(name, places[i][1], places[j][1]) for name, i, j in out]
+            pairs.append((NEGATION, i, _verb_behind(words, kinds, i + 1)))
+    return [(name, matches[i].start(), matches[j].start()) for name, i, j in pairs if j is not None]
 
 
 def _kind(words: list[str], i: int) -> str:
@@ -162,10 +156,18 @@ def _next(words: list[str], start: int, skipped: frozenset[str]) -> int | None:
     return next((i for i in range(start, len(words)) if words[i] not in skipped), None)
 
 
+def _verb_behind(words: list[str], kinds: list[str], start: int) -> int | None:
+    """The verb of the phrase that begins here: auxiliaries and negations, the verb."""
+    verb = _next(words, start, _BEFORE_VERBS)
+    return verb if verb is not None and kinds[verb] == "verb" else None
+
+
 def _noun_behind(words: list[str], kinds: list[str], start: int) -> int | None:
     """The noun of the phrase that begins here: articles, at most two adjectives, the noun."""
-    at = _next(words, start, _BEFORE_NOUNS)
-    for i in range(at, min(at + 3, len(words))) if at is not None else ():
+    first = _next(words, start, _BEFORE_NOUNS)
+    if first is None:
+        return None
+    for i in range(first, min(first + 3, len(words))):
         if kinds[i] == "noun":
             return i
         if kinds[i] or words[i] in _CLOSED or not words[i].isalpha():

@@ -1,8 +1,8 @@
 """Published figures, to be shown next to ours and never mixed with them.
 
 A file holds one or more tables; a line that begins with ``#`` is a heading: the first one after a table begins a
-new table, and headings without rows are notes. Cells stay as printed. Below it stand the tables that an analysis is
-compared with, each a function of the task.
+new table, and headings without rows are notes. Cells stay as printed. The functions below give the tables that an
+analysis is compared with, by task.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _number(cell: str) -> float:
 
 BERT = "BERT-base on MNLI matched, Michel et al. 2019"
 WMT = "large transformer on WMT 2014 English-French, Michel et al. 2019"
-NO_LOSS_TASKS = {"mnli": "MNLI", "sst2": "SST-2", "cola": "CoLA", "mrpc": "MRPC"}
+NO_LOSS_TASKS = ("MNLI", "SST-2", "CoLA", "MRPC")
 BATCHES = (1, 4, 16, 64)
 EPOCHS = (1, 2, 3, 5, 10, 20, 30, 40)
 
@@ -122,8 +122,11 @@ def one_head_kept(task: str) -> list[PublishedTable]:
 
 
 def two_datasets(task: str) -> list[PublishedTable]:
-    of = {"BERT-base, MNLI matched and mismatched": "michel", "translation model, newstest2013 and MTNT": "michel-wmt"}
-    rows = tuple((what, *find(name, "fig2_pearson").rows["fig2_pearson"]) for what, name in of.items())
+    row = "fig2_pearson"
+    rows = (
+        ("BERT-base, MNLI matched and mismatched", *find("michel", row).rows[row]),
+        ("translation model, newstest2013 and MTNT", *find("michel-wmt", row).rows[row]),
+    )
     return [
         PublishedTable(
             "Agreement of both ablations (Figure 2)", "Michel et al. 2019", ("heads' ablations", "Pearson r"), rows
@@ -133,7 +136,7 @@ def two_datasets(task: str) -> list[PublishedTable]:
 
 def without_loss(task: str) -> list[PublishedTable]:
     shares = find("michel", "no_loss_share").rows["no_loss_share"]
-    rows = tuple((title, share) for title, share in zip(NO_LOSS_TASKS.values(), shares, strict=True))
+    rows = tuple(zip(NO_LOSS_TASKS, shares, strict=True))
     (translated,) = find("michel-wmt", "no_loss_share").rows["no_loss_share"]
     return [
         PublishedTable(
@@ -147,7 +150,7 @@ def without_loss(task: str) -> list[PublishedTable]:
 
 def during_training(task: str) -> list[PublishedTable]:
     unpruned = find("michel-wmt", "fig5_bleu").rows["fig5_bleu"]
-    kept = find("michel-wmt", "fig5 from epoch 10").rows
+    costs = find("michel-wmt", "fig5 from epoch 10").rows
     about = "transformer of 6 layers with 8 heads, IWSLT 2014 German-English, Michel et al. 2019"
     return [
         PublishedTable(
@@ -157,15 +160,15 @@ def during_training(task: str) -> list[PublishedTable]:
             "What pruning costs in training (Figure 5)",
             about,
             ("when", "what"),
-            tuple((name.removeprefix("fig5 "), *cells) for name, cells in kept.items()),
+            tuple((name.removeprefix("fig5 "), *cells) for name, cells in costs.items()),
         ),
     ]
 
 
 def speeds(task: str) -> list[PublishedTable]:
     rows = tuple(
-        (what, *find("michel", name).rows[name])
-        for what, name in (("full", "table4_full"), ("50 % of heads pruned", "table4_pruned"))
+        (model, *find("michel", name).rows[name])
+        for model, name in (("full", "table4_full"), ("50 % of heads pruned", "table4_pruned"))
     )
     return [
         PublishedTable(
@@ -178,10 +181,10 @@ def speeds(task: str) -> list[PublishedTable]:
 
 
 def by_stack(task: str) -> list[PublishedTable]:
-    kept = []
+    tables = []
     for select, number, where in (("same", 2, "the reported data"), ("other", 5, "other data")):
         table = find("michel-wmt", f"{select} encoder")
-        kept.append(
+        tables.append(
             PublishedTable(
                 f"Change of BLEU with one head of a layer, chosen on {where} (Table {number}; * p < 0.01)",
                 f"{WMT}; layers count from 1",
@@ -191,7 +194,7 @@ def by_stack(task: str) -> list[PublishedTable]:
             )
         )
     pruned = find("michel-wmt", "fig4 encoder").rows
-    kept.append(
+    tables.append(
         PublishedTable(
             "BLEU when heads of one stack are pruned (Figure 4)",
             WMT,
@@ -199,7 +202,7 @@ def by_stack(task: str) -> list[PublishedTable]:
             tuple((name.split()[1], *cells) for name, cells in pruned.items()),
         )
     )
-    return [*one_head_off(task), *kept]
+    return [*one_head_off(task), *tables]
 
 
 def bands(task: str) -> list[PublishedTable]:
