@@ -12,7 +12,7 @@ from headviz import HeadMask
 from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import gim
-from headviz.extras.scores.measures import USUAL, mean_ranks
+from headviz.extras.scores.measures import DEFAULT_MEMBERS, mean_ranks
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
@@ -215,7 +215,7 @@ def test_ranks_are_averaged_ties_shared_and_missing_values_left_out():
 def test_ranks_of_a_model_are_those_of_its_members_tables(clf, data):
     mask = HeadMask.full(3, 4).without([(0, 1)])
     for members in (None, "taylor, random"):
-        names = USUAL if members is None else [name.strip() for name in members.split(",")]
+        names = DEFAULT_MEMBERS if members is None else [name.strip() for name in members.split(",")]
         tables = [score_heads(clf, data, name, mask=mask, cache=False).values for name in names]
         result = score_heads(clf, data, "ranks", mask=mask, members=members, cache=False).values
         assert np.isnan(result[0, 1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Watched(TorchFunctionMode):
         place = linear_weight(func, args)
         if place is not None and id(args[place]) in self.uses:
             went_in = args[0 if place == 1 else 1]
-            if not out.requires_grad:  # what goes in does not depend on the text, but what comes out is asked for
+            if not out.requires_grad:  # the input does not depend on the text; the gradient of the output is needed
                 out = out.detach().requires_grad_(True)
             self.uses[id(args[place])].append((went_in.detach(), out))
         return out
@@ -79,16 +80,16 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
         return [tuple(torch.cat(rows) for rows in zip(*layer, strict=True)) for layer in zip(*each, strict=True)]  # type: ignore[misc]
     by_output = {id(out): grad for out, grad in zip(outputs, grads, strict=True)}
     sharing = Counter(id(p.query) for p in places)
-    turns: Counter[int] = Counter()  # layers that share their modules (ALBERT) use them one after the other
+    earlier: Counter[int] = Counter()  # layers that share their modules (ALBERT) use them one after the other
     layers = []
     for layer, p in enumerate(places):
-        turn = turns[id(p.query)]
-        turns[id(p.query)] += 1
+        before = earlier[id(p.query)]
+        earlier[id(p.query)] += 1
         norms = []
         for number, m in enumerate((p.query, p.key, p.value)):
             uses = watched.uses[id(m.weight)]
             count = len(uses) // sharing[id(p.query)]
-            uses = uses[turn * count : (turn + 1) * count]
+            uses = uses[before * count : (before + 1) * count]
             pairs = [(_per_text(x, size), _per_text(by_output[id(out)], size)) for x, out in uses if out.shape[-1]]
             norms.append(_of_heads(chunk, layer, p, number, pairs))
         layers.append((norms[0], norms[1], norms[2]))
@@ -125,13 +126,13 @@ def _of_heads(chunk: Chunk, layer: int, places: Any, number: int, pairs: Sequenc
 
 def gnorm(inputs: Inputs, options: NoOptions) -> Summary:
     """The product of the three mean norms. Uncertainty: that of its linear part."""
-    means = [mean(inputs.rows[name], inputs.units) for name in NAMES]
-    q, k, v = (m.values for m in means)
     rows = [inputs.rows[name] for name in NAMES]
+    means = [mean(norms, inputs.units) for norms in rows]
+    q, k, v = (m.values for m in means)
     summary = mean(k * v * rows[0] + q * v * rows[1] + q * k * rows[2] - 2 * q * k * v, inputs.units)
 
     def resample(counts: Counts) -> np.ndarray:
         drawn = [m.resample(counts) for m in means if m.resample is not None]
         return np.prod(drawn, axis=0)
 
-    return Summary(q * k * v, summary.stderr, summary.low, summary.high, summary.undefined, summary.rows, resample)
+    return replace(summary, values=q * k * v, resample=resample)

@@ -1,7 +1,4 @@
-"""What else is read from conductance maps, and learned gates of two more kinds: hard concrete, and pressed.
-
-High = keep.
-"""
+"""More head scores from conductance maps, entropies, learned gates and ranks. High = keep."""
 
 from __future__ import annotations
 
@@ -19,16 +16,15 @@ from torch import Tensor
 from ...errors import OptionError
 from ...models.fast import gpu
 from ...models.fast.gpu import fetch, put
-from ...progress import Progress, part
+from ...progress import part
 from ...scores import gradients
 from ...scores.catalogue import SCORES, Score, check_fits, score_named
 from ...scores.chunk import Chunk, Tables
 from ...scores.learned import Drawn, Rule, learn, rising_price
 from ...scores.measures import Inputs, row_of
 from ...scores.options import ConductanceOptions, HardOptions
-from ...scores.scoring import Scoring
+from ...scores.scoring import score_heads
 from ...scores.statistics import Counts, Summary, exact, mean, mean_of
-from ...scores.whole import Whole
 from .gim import unknown_norm
 from .options import BlendOptions, CausalOptions, RanksOptions
 
@@ -59,7 +55,7 @@ def gates_hard(inputs: Inputs, options: HardOptions) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CausalRoles:
-    """How far each head has each part (Nam et al. 2025), between 0 and 1; [L, H]."""
+    """How far each head has each role (Nam et al. 2025), between 0 and 1; [L, H]."""
 
     facilitating: np.ndarray  # it stays open although all gates are pressed to close
     interfering: np.ndarray  # it closes although all gates are pressed to open
@@ -73,7 +69,7 @@ def gates_causal(inputs: Inputs, options: CausalOptions) -> Summary:
 
 
 def causal_roles(inputs: Inputs, options: CausalOptions) -> CausalRoles:
-    """Three learnings: without pressure, and from there with pressure to open and to close."""
+    """Learned three times: without pressure, then from there with pressure to open, and with pressure to close."""
     assert inputs.whole is not None
     stages = [replace(inputs.whole, progress=part(inputs.whole.progress, i, 3)) for i in range(3)]
     work = "gates-causal"
@@ -96,8 +92,8 @@ def pressed(price: float) -> Rule:
 
 # How spread each head's attention is, and its derivative (Choi et al. 2025, HIES) -----------
 #
-# A text's entropy is the mean over its tokens of −Σ p·log p, divided by log T: 0 = every token looks at one place, 1
-# = the same everywhere.
+# A text's entropy is the mean over its tokens of −Σ p·log p, divided by log T: 0 = every token looks at one token,
+# 1 = at all tokens alike.
 #
 # Shapes: B examples of a chunk, h heads present in a layer, T tokens.
 
@@ -107,12 +103,12 @@ def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
     call = chunk.clf.call(chunk.mask, "eager", keep_probs=True, keep_outputs=True)
     signed = [part.sum(dim=-1) for part in gradients.of_texts(chunk, call)]
     lengths = put(torch.tensor([len(e) for e in chunk.encodings]), chunk.clf.device)
-    spread = [entropy(probs.detach(), lengths) for probs in call.probs]
-    ahead = fetch([torch.stack([p.detach().triu(1).any() for p in call.probs if p.shape[1]] or [lengths[0] > 1])])
-    values = gradients.per_example(chunk, {"signed": signed, "entropy": spread})
+    entropies = [entropy(probs.detach(), lengths) for probs in call.probs]
+    looks_ahead = fetch([torch.stack([p.detach().triu(1).any() for p in call.probs if p.shape[1]] or [lengths[0] > 1])])
+    values = gradients.per_example(chunk, {"signed": signed, "entropy": entropies})
 
     def checked(value: Callable[[], Tables]) -> Tables:
-        if max(map(len, chunk.encodings)) > 1 and not ahead()[0].any():
+        if max(map(len, chunk.encodings)) > 1 and not looks_ahead()[0].any():
             raise OptionError(
                 f"Score 'hies' divides entropy by the logarithm of the text's length, but '{chunk.clf.name}' reads "
                 "from left to right: its tokens see different numbers of places."
@@ -134,26 +130,26 @@ def entropy(probs: Tensor, lengths: Tensor) -> Tensor:
 def hies(inputs: Inputs, options: BlendOptions) -> Summary:
     """α·importance + (1 − α)·(1 − entropy), each brought between 0 and 1 over the heads."""
     entropies = inputs.rows["entropy"]
-    importance = np.where(np.isnan(entropies), np.nan, np.abs(inputs.rows["signed"]))
-    importances, spreads = (mean(rows, inputs.units) for rows in (importance, entropies))
-    summary = mean(_blend(importance, entropies, importances.values, spreads.values, options.alpha), inputs.units)
+    importances = np.where(np.isnan(entropies), np.nan, np.abs(inputs.rows["signed"]))
+    importance, spread = (mean(rows, inputs.units) for rows in (importances, entropies))
+    summary = mean(_blend(importances, entropies, importance.values, spread.values, options.alpha), inputs.units)
 
     def resample(counts: Counts) -> NDArray:
-        assert importances.resample is not None
-        assert spreads.resample is not None
-        pairs = zip(importances.resample(counts), spreads.resample(counts), strict=True)
+        assert importance.resample is not None
+        assert spread.resample is not None
+        pairs = zip(importance.resample(counts), spread.resample(counts), strict=True)
         return np.array([_blend(i, e, i, e, options.alpha) for i, e in pairs])
 
     return replace(summary, resample=resample)
 
 
-def _blend(importance: NDArray, entropies: NDArray, of_heads: NDArray, spread: NDArray, alpha: float) -> NDArray:
-    """The formula, with the least and the largest value of the two tables ``of_heads`` and ``spread``."""
-    return alpha * _between(importance, of_heads) + (1 - alpha) * (1 - _between(entropies, spread))
+def _blend(importances: NDArray, entropies: NDArray, importance: NDArray, spread: NDArray, alpha: float) -> NDArray:
+    """The formula for values of examples; ``importance`` and ``spread`` are the heads' means, which set the scale."""
+    return alpha * _normalised(importances, importance) + (1 - alpha) * (1 - _normalised(entropies, spread))
 
 
-def _between(values: NDArray, table: NDArray) -> NDArray:
-    """So that the table's least value becomes 0 and its largest 1; a table of one value becomes 0."""
+def _normalised(values: NDArray, table: NDArray) -> NDArray:
+    """Scaled so that the table's least value becomes 0 and its largest 1; a table of one value becomes 0."""
     measured = table[np.isfinite(table)]
     low, high = (measured.min(), measured.max()) if measured.size else (0.0, 0.0)
     scaled: NDArray = (values - low) / (high - low if high > low else 1.0)
@@ -164,7 +160,7 @@ def _between(values: NDArray, table: NDArray) -> NDArray:
 
 
 NAME = "ranks"
-USUAL = ("gim", "gnorm", "magnitude")  # cheap ones, as far as the model has them
+DEFAULT_MEMBERS = ("gim", "gnorm", "magnitude")  # cheap ones, as far as the model has them
 
 
 def ranks(inputs: Inputs, options: RanksOptions) -> NDArray[np.float64]:
@@ -172,16 +168,29 @@ def ranks(inputs: Inputs, options: RanksOptions) -> NDArray[np.float64]:
     whole = inputs.whole
     assert whole is not None
     members = members_of(options, whole.clf)
-    return mean_ranks(
-        [_table(whole, member, part(whole.progress, i, len(members))) for i, member in enumerate(members)]
-    )
+    tables = []
+    for i, member in enumerate(members):
+        scores = score_heads(
+            whole.clf,
+            whole.data,
+            member.name,
+            mask=whole.mask,
+            progress=part(whole.progress, i, len(members)),
+            cancel=whole.cancel,
+            cache=False if whole.store is None else whole.store,
+            budget=whole.budget,
+            label_order=whole.label_order,
+            checkpoint=whole.checkpoint,
+        )
+        tables.append(scores.values)
+    return mean_ranks(tables)
 
 
 def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
-    """The scores whose ranks are averaged on this model. By default Fisher stands in where GIM does not know it."""
+    """The scores whose ranks are averaged on this model. By default Fisher replaces GIM for norms that GIM refuses."""
     if options.names is None:
-        usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in USUAL)
-        return [SCORES[name] for name in usual if SCORES[name].fits(clf.answer)]
+        names = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in DEFAULT_MEMBERS)
+        return [SCORES[name] for name in names if SCORES[name].fits(clf.answer)]
     members = [score_named(name) for name in options.names]
     for score in members:
         if score.name == NAME:
@@ -190,33 +199,15 @@ def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
     return members
 
 
-def _table(whole: Whole, member: Score, progress: Progress | None) -> NDArray[np.float64]:
-    scoring = Scoring(
-        whole.clf,
-        whole.data,
-        member.name,
-        mask=whole.mask,
-        progress=progress,
-        cancel=whole.cancel,
-        cache=False if whole.store is None else whole.store,
-        budget=whole.budget,
-        label_order=whole.label_order,
-        checkpoint=whole.checkpoint,
-    )
-    for _ in scoring.grow():
-        pass
-    return scoring.result().values
-
-
 def mean_ranks(tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     """[L, H] between 0 and 1. A table without a value for a head does not count for it; NaN where none has one."""
     return mean_of([ranked(table) for table in tables])
 
 
 def ranked(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each value's place among the table's values, 0 the lowest and 1 the highest; equal values share one."""
-    places = np.full(table.shape, np.nan)
+    """Each value's rank in the table, from 0 = lowest to 1 = highest; equal values share their mean rank."""
+    ranks = np.full(table.shape, np.nan)
     measured = np.isfinite(table)
     if measured.any():
-        places[measured] = (rankdata(table[measured]) - 1) / max(1, measured.sum() - 1)
-    return places
+        ranks[measured] = (rankdata(table[measured]) - 1) / max(1, measured.sum() - 1)
+    return ranks

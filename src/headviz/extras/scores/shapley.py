@@ -1,9 +1,9 @@
 """Shapley values of heads (Held and Yang 2023).
 
 A head's value is what it adds to the metric, averaged over the orders in which heads can be switched off. Each order is
-walked from all heads to none through the evaluator, which computes only the layers that a mask changes. Where the rest
-of an order hardly matters any more, it is not walked: what is left of the metric is shared evenly among its heads, so
-the values of every order sum to metric(all) − metric(none).
+walked from all heads to none through the evaluator, which computes only the layers that a mask changes. An order ends
+early where the metric is near that without any head: the difference is shared evenly among the remaining heads, so the
+values of every order sum to metric(all) − metric(none).
 
 Shapes: P orders, L rows, H heads.
 """
@@ -74,11 +74,11 @@ def one_order(whole: Whole, worth: Worth, order: list[HeadId], tolerance: float)
     """[L, H]: what the metric loses with each head of one order, NaN for heads that are off."""
     mask = whole.mask
     out = np.full((mask.num_layers, mask.num_heads), np.nan)
-    value, end = worth(mask), worth(mask.without(order))
-    for done, head in enumerate(order):
-        if abs(value - end) <= tolerance:
-            for unwalked in order[done:]:
-                out[unwalked] = (value - end) / (len(order) - done)
+    value, without_any = worth(mask), worth(mask.without(order))
+    for i, head in enumerate(order):
+        if abs(value - without_any) <= tolerance:
+            for unwalked in order[i:]:
+                out[unwalked] = (value - without_any) / (len(order) - i)
             return out
         mask = mask.without([head])
         before, value = value, worth(mask)

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from ...answers.answer import IGNORED
 from ...attention import HeadCall, factor_of, gate_of
-from ...models.fast.gpu import exact
+from ...models.fast import gpu
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import Within
-from ...scores.statistics import Summary, draw
+from ...scores.statistics import Summary, draw, exact
 from .evaluation import TranslationEvaluator
 from .sentence import bleu_counts, bleu_of, differing, interval
 
@@ -37,12 +37,12 @@ def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     base = bleu_counts(full, chunk.data.references).astype(np.float32)
     without = np.full((len(full), clf.num_layers, clf.num_heads, base.shape[1]), np.nan, np.float32)
     for row, head in mask.kept:
-        other = model.evaluate(mask.without([(row, head)])).translations
-        changed = [i for i, (a, b) in enumerate(zip(full, other, strict=True)) if a != b]
+        masked = model.evaluate(mask.without([(row, head)])).translations
+        changed = [i for i, (a, b) in enumerate(zip(full, masked, strict=True)) if a != b]
         without[:, row, head] = base
         if changed:
             references = [chunk.data.references[i] for i in changed]
-            without[changed, row, head] = bleu_counts([other[i] for i in changed], references)
+            without[changed, row, head] = bleu_counts([masked[i] for i in changed], references)
     return [lambda i=i: {"full": base[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
 
 
@@ -58,20 +58,19 @@ def cost_in_bleu(rows: Tables, data: Dataset) -> Summary:
         out = np.full((len(weights), *shape), np.nan)
         counts = np.asarray(weights).astype(np.int64)
         base = np.array([bleu_of(total) for total in counts @ full])
-        for place, column in columns.items():
-            out[(slice(None), *place)] = base - [bleu_of(total) for total in counts @ column]
+        for head, column in columns.items():
+            out[:, *head] = base - [bleu_of(total) for total in counts @ column]
         return out
 
     values = costs(np.ones((1, len(full))))[0]
     if len(full) < 2:
-        unknown = np.full(shape, np.nan)
-        return Summary(values, unknown, unknown, unknown, np.zeros(shape, np.int64))
+        return exact(values)
 
     drawn = costs(draw(len(full), resamples=_RESAMPLES))
     stderr, low, high = (np.full(shape, np.nan) for _ in range(3))
     stderr[measured] = np.std(drawn[:, measured], axis=0, ddof=1)
-    for place, column in columns.items():
-        low[place], high[place] = interval(drawn[(slice(None), *place)], differing(full, column))
+    for head, column in columns.items():
+        low[head], high[head] = interval(drawn[:, *head], differing(full, column))
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(full), costs)
 
 
@@ -83,15 +82,15 @@ def gate_parts(chunk: Chunk, call: HeadCall, within: Within) -> Sequence[Tensor]
         gates = _free_gates(clf, batch, call)
         loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
         grads = torch.autograd.grad(loss, gates, materialize_grads=True)
-    return [exact(grad[..., 0]) for grad in grads]
+    return [gpu.exact(grad[..., 0]) for grad in grads]
 
 
 def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """[B] mean negative log-likelihood of each reference."""
-    each = torch.nn.functional.cross_entropy(
+    losses = torch.nn.functional.cross_entropy(
         logits.float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
     )
-    return each.sum(dim=1) / (labels != IGNORED).sum(dim=1)
+    return losses.sum(dim=1) / (labels != IGNORED).sum(dim=1)
 
 
 def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tensor]:
