@@ -76,13 +76,13 @@ class RunOrder:
 
     def row(self, step: int) -> int:
         """The row of the attention module that runs as number ``step``."""
-        behind = step - len(self.once)
-        return self.once[step] if behind < 0 else self.cycle[behind % len(self.cycle)]
+        decoder_step = step - len(self.once)
+        return self.once[step] if decoder_step < 0 else self.cycle[decoder_step % len(self.cycle)]
 
     def complete(self, steps: int) -> bool:
         """Whether this many steps are the encoder and whole passes of the decoder, at least one."""
-        behind = steps - len(self.once)
-        return behind > 0 and behind % len(self.cycle) == 0
+        decoder_steps = steps - len(self.once)
+        return decoder_steps > 0 and decoder_steps % len(self.cycle) == 0
 
 
 @dataclass
@@ -118,9 +118,9 @@ class HeadCall:
         if self.order is None:
             return
         rows = [self.order.row(step) for step in range(len(self.gates))]
-        for kept in (self.probs, self.outputs):
-            if kept:
-                kept[:] = [tensor for _, tensor in sorted(zip(rows, kept, strict=True), key=lambda pair: pair[0])]
+        for tensors in (self.probs, self.outputs):
+            if tensors:
+                tensors[:] = [t for _, t in sorted(zip(rows, tensors, strict=True), key=lambda pair: pair[0])]
 
 
 # The call of the pass that this thread runs, for attention modules of headviz's own: their models hand no keyword on.

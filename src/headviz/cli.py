@@ -65,8 +65,8 @@ class _Parser(argparse.ArgumentParser):
                 raise UserError(absent)
         text = message if len(message) <= 400 else message[:400] + "…"
         unknown = message.split()[2:] if message.startswith("unrecognized arguments: ") else []
-        near = _near(unknown, self._option_string_actions)
-        raise UserError(f"{text[0].upper()}{text[1:]}.{near} See: {self.prog} --help")
+        question = _did_you_mean(unknown, self._option_string_actions)
+        raise UserError(f"{text[0].upper()}{text[1:]}.{question} See: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         for word in args or ():  # argparse would drop this value, and give the option an empty list
@@ -79,8 +79,8 @@ class _Parser(argparse.ArgumentParser):
         return f"{super().format_help()}\nevery command:\n  --plugin FILE  {PLUGIN}\n"
 
 
-def _near(words: Sequence[str], options: Iterable[str]) -> str:
-    """A question that names the nearest option of each misspelt one, with its blank; empty where none is near."""
+def _did_you_mean(words: Sequence[str], options: Iterable[str]) -> str:
+    """A question that names the nearest option of each misspelt one, after a space; empty where none is near."""
     options = list(options)
     flags = [word.partition("=")[0] for word in words if word.startswith("-")]
     near = [match for flag in flags for match in get_close_matches(flag[:60], options, n=1, cutoff=0.7)]
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _note_own(warnings.showwarning)
+            warnings.showwarning = _short_notes(warnings.showwarning)
             return _run(words[0], words[1:])
     except UserError as error:
         return _say(str(error), error.exit_status)
@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _outside_cause(error: Exception) -> str | None:
-    """One line where a full or forbidden disk or too little memory is behind an error, not headviz."""
+    """One line where the cause of an error is a full or forbidden disk or too little memory; None for a fault here."""
     if isinstance(error, ImportError | OSError) and _NO_ROOM.search(str(error)):
         return NO_ROOM
     try:
@@ -155,8 +155,8 @@ def _run(name: str, words: list[str]) -> int:
     if name not in COMMANDS:
         if not (name in NAMED or "/" in name or os.path.isdir(name)):
             if name.startswith("-"):
-                near = _near([name], (*HELP, *VERSION))
-                raise UserError(f"A command comes first, not {name[:60]}.{near} See: headviz --help")
+                question = _did_you_mean([name], (*HELP, *VERSION))
+                raise UserError(f"A command comes first, not {name[:60]}.{question} See: headviz --help")
             if absent := plugins.missing("commands", name):
                 raise UserError(absent)
             unknown = unknown_choice("command", name[:60], COMMANDS)
@@ -190,14 +190,14 @@ def to_json(result: Any) -> str:
     return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _note_own(show: Callable[..., None]) -> Callable[..., None]:
-    """Show headviz's own warnings in one line without their place in the source, others as usual."""
+def _short_notes(show: Callable[..., None]) -> Callable[..., None]:
+    """Show headviz's own warnings in one line without file and line number, others as ``show`` does."""
 
-    def note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+    def note(message: Warning | str, category: type[Warning], *location: Any, **options: Any) -> None:
         if category.__module__.partition(".")[0] == __package__:
             sys.stderr.write(f"headviz: note: {message}\n")
         else:
-            show(message, category, *place, **options)
+            show(message, category, *location, **options)
 
     return note
 

@@ -1,10 +1,10 @@
-"""The door: scores, algorithms, tasks, … from outside. They come from a Python file, an installed package, or a room.
+"""Plugins: scores, algorithms, tasks, … from a Python file, an installed package, or a room of headviz itself.
 
 A plugin is a module with lists of entries under fixed names, such as ``SCORES = [Score(...)]`` (``docs/plugins.md``).
 Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. If one of its
 names is taken already, the whole plugin is refused. A *room* is a package of ``headviz.extras`` and declares the same
-lists, or says where they are, as "module:name". Its entries are in the tables from the start, and nothing else of
-headviz knows it. Files come from ``--plugin`` or ``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code
+lists, or says where they are, as "module:name". Its entries are in the tables from the start, and nothing outside the
+room imports it. Files come from ``--plugin`` or ``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code
 and may do anything.
 
 A run's spec names the plugins it needs by source and digest. A worker of this machine loads them from the same files; a
@@ -52,12 +52,12 @@ class RunKind:
 
 @dataclass(frozen=True)
 class Executor:
-    """Where runs are carried besides processes of this machine. Functions, or their "module:function"."""
+    """Where runs are executed other than in processes of this machine. Functions, or their "module:function"."""
 
     name: str
     about: str
     check: Callable[[], Any] | str  # refuses an executor that cannot be used now
-    drive: Callable[..., None] | str  # (registry, record, heartbeat): carries a run, or all runs of a sweep, to its end
+    drive: Callable[..., None] | str  # (registry, record, heartbeat): executes a run, or all runs of a sweep
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ class Command:
 
 @dataclass(frozen=True)
 class Section:
-    """Something that pruning runs say of themselves, in their summary and report. Functions, or their names."""
+    """A part of the summary and report of pruning runs. Functions, or their names."""
 
     name: str
     title: str
-    summary: Callable[[Any], dict[str, Any]] | str  # (state) -> fields of the summary; none where it says nothing
-    # (summary) -> header, rows and a note; None where it says nothing
+    summary: Callable[[Any], dict[str, Any]] | str  # (state) -> fields of the summary; empty where it does not apply
+    # (summary) -> header, rows and a note; None where it does not apply
     report: Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence[Any]], str] | None] | str
 
 
