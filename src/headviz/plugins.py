@@ -154,11 +154,11 @@ TABLES = {
 }
 
 
-def function(place: Any) -> Any:
-    """A function or list itself, or what "module:name" names; the module is imported now."""
-    if not isinstance(place, str):
-        return place
-    module, _, name = place.partition(":")
+def function(value: Any) -> Any:
+    """A function or list itself, or that which "module:name" names; the module is imported now."""
+    if not isinstance(value, str):
+        return value
+    module, _, name = value.partition(":")
     return getattr(import_module(module), name)
 
 

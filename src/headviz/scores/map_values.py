@@ -69,11 +69,11 @@ def _rows_correlation(a: Tensor, b: Tensor, names: Sequence[str], valid: Tensor 
     undefined = _constant(a, valid) | _constant(b, valid)
     values = {}
     if "spearman" in names or "kendall" in names:
-        left, right = _ranks(a, valid), _ranks(b, valid)
+        ranks_a, ranks_b = _ranks(a, valid), _ranks(b, valid)
         if "spearman" in names:
-            values["spearman"] = _pearson(left.average, right.average, valid)
+            values["spearman"] = _pearson(ranks_a.average, ranks_b.average, valid)
         if "kendall" in names:
-            values["kendall"] = _tau_b(left, right, valid)
+            values["kendall"] = _tau_b(ranks_a, ranks_b, valid)
     if "pearson" in names:
         values["pearson"] = _pearson(a.double(), b.double(), valid)
     return {name: values[name].masked_fill(undefined, torch.nan) for name in names}
@@ -88,10 +88,10 @@ def _constant(values: Tensor, valid: Tensor | None) -> Tensor:
 
 def _ranks(values: Tensor, valid: Tensor | None) -> _Ranks:
     size = values.shape[1]
-    place = torch.arange(size, device=values.device)
+    position = torch.arange(size, device=values.device)
     ordered, order = _ordered(values if valid is None else values.where(valid, torch.inf))
     first = _run_starts(ordered)
-    before = place - first
+    before = position - first
     if values.device.type == "cpu" and not before.any():  # on a GPU, asking this would wait for it
         last = first
     else:
@@ -99,8 +99,8 @@ def _ranks(values: Tensor, valid: Tensor | None) -> _Ranks:
     if valid is not None:
         count = valid.sum(dim=1, keepdim=True)
         last = last.clamp(max=count - 1)
-        before = before.where(place < count, 0)
-        first = first.where(place < count, count)
+        before = before.where(position < count, 0)
+        first = first.where(position < count, count)
     average = torch.empty(values.shape, dtype=torch.float64, device=values.device)
     average.scatter_(1, order, (first + last).double() / 2)
     return _Ranks(average, torch.empty_like(first).scatter_(1, order, first), before.sum(dim=1))
@@ -127,10 +127,10 @@ def _sorted(keys: Tensor) -> Tensor:
 
 
 def _run_starts(ordered: Tensor) -> Tensor:
-    """For each place of a sorted row, where its run of equal values begins."""
+    """For each position of a sorted row, where its run of equal values begins."""
     starts = torch.zeros(ordered.shape, dtype=torch.int64, device=ordered.device)
-    place = torch.arange(1, ordered.shape[1], device=ordered.device)
-    torch.mul(ordered[:, 1:] != ordered[:, :-1], place, out=starts[:, 1:])
+    position = torch.arange(1, ordered.shape[1], device=ordered.device)
+    torch.mul(ordered[:, 1:] != ordered[:, :-1], position, out=starts[:, 1:])
     if ordered.device.type != "cpu":
         return starts.cummax(dim=1).values
     table = starts.numpy()
@@ -155,17 +155,17 @@ def _scaled(x: Tensor, valid: Tensor | None) -> Tensor:
     return centred / high.where(high > 0, torch.nan)
 
 
-def _tau_b(left: _Ranks, right: _Ranks, valid: Tensor | None) -> Tensor:
-    size = left.first.shape[1]
+def _tau_b(ranks_a: _Ranks, ranks_b: _Ranks, valid: Tensor | None) -> Tensor:
+    size = ranks_a.first.shape[1]
     count = torch.tensor([size]) if valid is None else valid.sum(dim=1)
-    pairs = (count * (count - 1) // 2).to(left.tied.device, non_blocking=True)
-    both = _sorted(left.first << 32 | right.first)  # by the left, ties by the right: these are no swaps
-    place = torch.arange(size, device=both.device)
-    before = place - _run_starts(both)
-    together = (before if valid is None else before.where(place < count[:, None], 0)).sum(dim=1)
-    order = _sorted((both & 0xFFFFFFFF) << 32 | place) & 0xFFFFFFFF
-    agree_minus_differ = pairs - left.tied - right.tied + together - 2 * _swaps(order)
-    untied = [(pairs - ranks.tied).double() for ranks in (left, right)]
+    pairs = (count * (count - 1) // 2).to(ranks_a.tied.device, non_blocking=True)
+    both = _sorted(ranks_a.first << 32 | ranks_b.first)  # by a, ties by b: these are no swaps
+    position = torch.arange(size, device=both.device)
+    before = position - _run_starts(both)
+    together = (before if valid is None else before.where(position < count[:, None], 0)).sum(dim=1)
+    order = _sorted((both & 0xFFFFFFFF) << 32 | position) & 0xFFFFFFFF
+    agree_minus_differ = pairs - ranks_a.tied - ranks_b.tied + together - 2 * _swaps(order)
+    untied = [(pairs - ranks.tied).double() for ranks in (ranks_a, ranks_b)]
     return (agree_minus_differ / untied[0].sqrt() / untied[1].sqrt()).clamp(-1.0, 1.0)
 
 
@@ -179,11 +179,11 @@ def _swaps(order: Tensor) -> Tensor:
     levels = max(size - 1, 0).bit_length()
     padded = 1 << levels
     kind, shift = (torch.int32, 15) if levels <= 15 else (torch.int64, 32)
-    place = torch.arange(padded, dtype=kind, device=order.device)
+    position = torch.arange(padded, dtype=kind, device=order.device)
     keys = torch.empty((rows, padded), dtype=kind, device=order.device)
     keys[:, :size] = order.to(kind) << shift
-    keys[:, size:] = place[size:] << shift  # in order already, above all others: no swap
-    keys |= place
+    keys[:, size:] = position[size:] << shift  # in order already, above all others: no swap
+    keys |= position
     swaps = torch.zeros(rows, dtype=torch.int64, device=order.device)
     for level in range(levels):
         half = 1 << level

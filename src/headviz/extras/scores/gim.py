@@ -45,9 +45,9 @@ class Changed(TorchFunctionMode):
         if func in SOFTMAX:
             return softmax(self.temperature, *args, **keywords)
         out = func(*args, **keywords)
-        place = linear_weight(func, args)
-        if place is not None and id(args[place]) in self.shares and out.requires_grad:
-            share = self.shares[id(args[place])]
+        weight_index = linear_weight(func, args)
+        if weight_index is not None and id(args[weight_index]) in self.shares and out.requires_grad:
+            share = self.shares[id(args[weight_index])]
             out.register_hook(lambda grad: grad * share)
         return out
 

@@ -41,12 +41,12 @@ class Watched(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        place = linear_weight(func, args)
-        if place is not None and id(args[place]) in self.uses:
-            went_in = args[0 if place == 1 else 1]
+        weight_index = linear_weight(func, args)
+        if weight_index is not None and id(args[weight_index]) in self.uses:
+            went_in = args[0 if weight_index == 1 else 1]
             if not out.requires_grad:  # the input does not depend on the text; the gradient of the output is needed
                 out = out.detach().requires_grad_(True)
-            self.uses[id(args[place])].append((went_in.detach(), out))
+            self.uses[id(args[weight_index])].append((went_in.detach(), out))
         return out
 
 
