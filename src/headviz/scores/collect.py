@@ -34,16 +34,14 @@ _AHEAD = 2  # chunks whose statistics may wait while the next ones are computed
 class Collector:
     """The values of one sweep over one data set. ``rows[name][i]`` belongs to example i once ``done[i]`` is true."""
 
-    def __init__(
-        self, examples: Chunk, sweep: str, store: Store | None, plugin_part: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, examples: Chunk, sweep: str, store: Store | None, plugin_part: Mapping[str, str]) -> None:
         self.examples, self.store = examples, store
         self.sweep = SWEEPS[sweep]
         if runs_by_itself(examples.clf.device):
             self.sweep = replace(self.sweep, window=max(self.sweep.window, GPU_WINDOW))
         self.rows: Tables = {}
         self.done = np.zeros(len(examples.encodings), dtype=bool)
-        settings = {name: getattr(examples.options, name) for name in self.sweep.settings} | dict(plugin_part or {})
+        settings = {name: getattr(examples.options, name) for name in self.sweep.settings} | dict(plugin_part)
         if self.sweep.by_gates:
             settings |= filled_part(examples.clf)
         digest = examples.clf.digest  # it looks at every weight

@@ -136,7 +136,6 @@ class Scoring:
             options = {**published.options, **options}
         self.score: Score = score_named(DEFAULT if score is None else score)
         self.options = self.score.options_from(options)
-        clf.gates(mask)  # refuses a mask of another model
         self.mask = clf.under(mask)
         self.clf: Any = clf  # a score of maps asks a classifier for its classes
         self.data, self.preset = data, preset
