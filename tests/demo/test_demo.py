@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model i
 
 
 def test_reading_data_needs_neither_torch_nor_transformers() -> None:
-    reads = "demo.read_split('dev'); demo.vocabulary_coverage('a dog'); demo.phenomenon_names()"
+    reads = "demo.read_split('dev'); demo.vocabulary_coverage('a dog'); demo.PHENOMENA"
     assert loaded_by(f"from headviz import demo; {reads}", "torch", "transformers", "numpy") == []
 
 
@@ -40,7 +40,7 @@ def test_there_are_20_000_training_pairs_and_no_more() -> None:
     assert len(headviz.load_task("demo", split="unseen", limit=20_001)) == 1_300
 
 
-@pytest.mark.parametrize("name", demo.phenomenon_names()[:3])
+@pytest.mark.parametrize("name", demo.PHENOMENA[:3])
 def test_minimal_pairs_differ_in_their_label_and_a_seed_reorders_them(name: str) -> None:
     pairs = headviz.minimal_pairs(name, 1_000)
     assert len(set(pairs)) == len(pairs) == 200

@@ -116,13 +116,13 @@ def test_where_all_heads_are_on_a_first_mask_is_one_click_away(
 
 
 def test_the_demos_abilities_are_shown_and_no_other_models(open_page: Callable[..., Any]) -> None:
-    from headviz.demo import card_figures, phenomenon_names
+    from headviz.demo import PHENOMENA, card_figures
 
     app = open_page("data", model="demo", task="demo", data="")
     assert not app.exception
     assert "What its heads do" in [s.value for s in app.subheader]
     (table,) = [t.value for t in app.dataframe if "ability" in t.value]
-    assert list(table["ability"]) == list(phenomenon_names())
+    assert list(table["ability"]) == list(PHENOMENA)
     costs = [100 * row["cost"] for row in card_figures()["heads"]["sets"]]
     assert list(table["costs it, points"]) == costs
     for other in (open_page("data"), open_page("data", model="demo")):  # another model; the demo on other data

@@ -5,13 +5,13 @@ tables go into card.json; `python -m tools.demo.card` prints them.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headviz.demo import DATA, phenomenon_names, read_split
+from headviz.demo import DATA, PHENOMENA, read_split
 from headviz.demo.reading import Example
 from headviz.evaluation.evaluator import Evaluator
 from headviz.heads import HeadId, HeadMask
@@ -28,7 +28,7 @@ class Probe:
     """Right and wrong answers under masks, remembered; examples of even rank choose, odd ones report."""
 
     evaluator: Evaluator
-    names: tuple[str, ...] = field(default_factory=phenomenon_names)
+    names: tuple[str, ...] = PHENOMENA
 
     def __post_init__(self) -> None:
         slices = np.array(self.evaluator.data.slices)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headviz.demo import DATA, phenomenon_names, read_split
+from headviz.demo import DATA, PHENOMENA, read_split
 from headviz.demo.reading import LABELS
 
 from . import simple_pairs
@@ -42,7 +42,7 @@ def accuracies(evaluators: dict[str, Any]) -> dict[str, dict[str, float]]:
     for split, evaluator in evaluators.items():
         right = evaluator.predictions() == np.asarray(evaluator.data.gold)
         slices = np.array(evaluator.data.slices)
-        by_name = {name: round(float(right[slices == name].mean()), 4) for name in phenomenon_names()}
+        by_name = {name: round(float(right[slices == name].mean()), 4) for name in PHENOMENA}
         out[split] = {"all": round(float(right.mean()), 4), **by_name}
     return out
 
@@ -70,7 +70,7 @@ def differences(shipped: dict[str, dict[str, float]], now: dict[str, dict[str, f
 def accuracy_table(card: dict[str, Any]) -> str:
     """Markdown: phenomena × splits."""
     dev, unseen = card["accuracy"]["dev"], card["accuracy"]["unseen"]
-    rows = [f"| {name} | {dev[name]:.1%} | {unseen[name]:.1%} |" for name in (*phenomenon_names(), "all")]
+    rows = [f"| {name} | {dev[name]:.1%} | {unseen[name]:.1%} |" for name in (*PHENOMENA, "all")]
     return "\n".join(["| phenomenon | dev | unseen combinations |", "|---|---:|---:|", *rows])
 
 
@@ -146,7 +146,7 @@ def markdown(card: dict[str, Any]) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in recipe.items())
     examples = "\n".join(
         f"| {name} | {one.label} | {one.premise} | {one.hypothesis} |"
-        for name in phenomenon_names()
+        for name in PHENOMENA
         for label in LABELS
         for one in [next(e for e in read_split("dev") if e.phenomenon == name and e.label == label)]
     )

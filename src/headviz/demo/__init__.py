@@ -23,11 +23,11 @@ RARE = 60  # a word that 200,000 training pairs show fewer times than this count
 __all__ = [
     "DATA",
     "LABELS",
+    "PHENOMENA",
     "Coverage",
     "Example",
     "card_figures",
     "demo_folder",
-    "phenomenon_names",
     "read_split",
     "vocabulary_coverage",
 ]
@@ -96,11 +96,6 @@ def related_words() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int
     The function returns for a text (relation, start of one word, start of the other).
     """
     return RELATIONS, links
-
-
-def phenomenon_names() -> tuple[str, ...]:
-    """The abilities that every example of the demo task is labelled with."""
-    return PHENOMENA
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ..errors import OptionError, UserError, is_one_of, shown, unknown_choice
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = LABELS = ("entailment", "neutral", "contradiction")
 
-# the abilities that every pair asks for one of
+# the abilities: every pair is labelled with one
 PHENOMENA = tuple(
     "synonym hypernym antonym negation veridical quantifier number role-swap conjunction relative-clause temporal "
     "spatial comparative".split()
