@@ -6,8 +6,11 @@ import torch
 
 import headviz
 from headviz import HeadMask
+from headviz.attribution import walk
 from headviz.errors import OptionError
-from support.tiny import PAIRS, TEXTS, tiny_classifier
+from headviz.models.fast.from_layer import starts_at_layers
+from support.jobs import data_of, model_of
+from support.tiny import PAIRS, TEXTS, tiny_classifier, worn_classifier
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,70 @@ def test_batches_masks_pruning_and_the_cache(clf):
     assert np.isnan(pruned.attribution[~kept]).all()
     first, again = (one(clf, steps=4, cache=True).attribution for _ in range(2))
     np.testing.assert_array_equal(first, again)
+
+
+MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
+
+
+@pytest.mark.parametrize(
+    ("family", "texts"),
+    [
+        *(("bert", slice(0, 4)), ("mpnet", slice(0, 4)), ("electra", slice(0, 4)), ("distilbert", slice(0, 4))),
+        *(("modernbert", slice(1, 2)), ("deberta-v2", slice(1, 2))),  # no padding there
+    ],
+)
+@pytest.mark.parametrize("mask", [None, MASK])
+def test_a_pass_that_starts_at_the_scaled_layer_gives_the_maps_of_whole_passes(family, texts, mask, monkeypatch):
+    clf = worn_classifier(family)
+    assert starts_at_layers(clf, clf.encode(TEXTS[texts], PAIRS[texts]))
+    agree(clf, (TEXTS[texts], PAIRS[texts]), monkeypatch, mask=mask)
+
+
+@pytest.mark.parametrize("job", ["tokens", "span"])
+def test_so_do_jobs_whose_answers_stand_at_several_tokens(job, monkeypatch):
+    data = data_of(job)
+    agree(model_of(job), (data.texts[:3], data.pairs and data.pairs[:3]), monkeypatch)
+
+
+def agree(clf, texts, monkeypatch, **options):
+    """Maps of passes that start at the scaled layer against those of whole passes."""
+    fast = headviz.attattr(clf, *map(list_of, texts), steps=4, cache=False, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(walk, "starts_at_layers", lambda clf, encodings: False)
+        slow = headviz.attattr(clf, *map(list_of, texts), steps=4, cache=False, **options)
+    for one, other in zip(fast, slow, strict=True):
+        assert np.abs(other.attribution).max() > 1e-4
+        for name in ("attribution", "attention", "head_error", "logits"):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-6, rtol=1e-5)
+
+
+def list_of(texts):
+    return None if texts is None else list(texts)
+
+
+def test_layers_below_the_scaled_one_run_once(clf, monkeypatch):
+    layers, runs = list(clf.module("encoder.layer")), [0, 0, 0]
+    kind = type(layers[0])
+    forward = kind.forward
+
+    def counted(module, *args, **keywords):
+        runs[layers.index(module)] += 1
+        return forward(module, *args, **keywords)
+
+    monkeypatch.setattr(kind, "forward", counted)
+    one(clf, steps=4)  # one chunk of points for each layer
+    assert runs == [2, 3, 4]
+    one(clf, steps=4, budget=1)  # five chunks
+    assert [again - first for again, first in zip(runs, [2, 3, 4], strict=True)] == [6, 11, 16]
+
+
+def test_what_cannot_start_at_a_layer(clf):
+    """Padding for a family without a mask for it, a family of which only the attention is known, a causal mask."""
+    modern = tiny_classifier("modernbert")
+    assert not starts_at_layers(modern, modern.encode(TEXTS, PAIRS))
+    for other in (tiny_classifier("deberta"), tiny_classifier("llama"), tiny_classifier("bert", is_decoder=True)):
+        assert not starts_at_layers(other, other.encode(TEXTS[:1]))
+    assert starts_at_layers(clf, clf.encode(TEXTS, PAIRS))
 
 
 @pytest.mark.parametrize(

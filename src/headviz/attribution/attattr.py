@@ -2,7 +2,8 @@
 
 AttAttr = A ⊙ ∫ ∂F(a·A)/∂A da: the attention of one layer, all its heads together, is scaled from 0 to 1
 while the input stays as it is. It asks another question than conductance does, so the two must not be mixed
-in one table. One sweep per layer, which makes it several times slower than conductance.
+in one table. One sweep per layer, which makes it several times slower than conductance. Where a model can start
+at a layer, the layers below the scaled one run once, on a GPU as well: these passes are not recorded.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def swept(
 def _sweep_walk(
     walk: Walk, options: AttAttrOptions, budget: int, cancel: Cancel | None, progress: Progress | None
 ) -> Swept:
-    logits, attention = walk.at_input(keep=True)
+    logits, attention = walk.layer_by_layer()
     rule, values, errors = SCALING_RULES[options.rule](options.steps), [], []
     tables = np.stack([rule.nodes, rule.value, rule.error])
     weights = put(torch.from_numpy(tables).to(walk.end.dtype), walk.clf.device)
@@ -141,7 +142,7 @@ def _layer(walk: Walk, layer: int, attention: Tensor, weights: Tensor, budget: i
         scaled = (nodes.view(-1, 1, 1, 1, 1) * attention).flatten(0, 1).requires_grad_(True)  # [N·B, h, T, T]
         call = walk.call(edit_probs=_Replace(layer, scaled))
         with torch.enable_grad():
-            outputs = walk.clf.forward(walk.rows(walk.end.repeat(len(nodes), 1, 1)), call)
+            outputs = walk.copies(len(nodes), call, layer)
             if of == PROBABILITY:
                 outputs = walk.clf.answer.probable(outputs)
             (grad,) = gradients(walk.pick(outputs).sum(), [scaled])

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..answers.answer import Target
 from ..attention import HeadCall
 from ..errors import ModelError
+from ..models.fast.from_layer import embedded, outputs_of, starts_at_layers, states_from
 from ..models.fast.gpu import exact, fetch, put, runs_by_itself
 from ..models.places import PLACES
 from ..storage.exchange import MaskLike
@@ -140,6 +141,7 @@ class Walk:
         self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
         self.start: Tensor = words(inputs["baseline"])
         self.target_table, self.gates = inputs["targets"], inputs.get("gates")
+        self.states: list[Tensor] = []  # what enters each layer, [B, T, D]; empty where a pass starts at the embeddings
         self.chosen: Tensor | None = None  # [B, …] the outputs to explain, known once the logits at the input are
 
     def call(self, **options: Any) -> HeadCall:
@@ -168,6 +170,24 @@ class Walk:
         with torch.no_grad():
             logits = self.clf.forward(self.rows(self.end), call)
         return self.choose(logits), call.probs
+
+    def layer_by_layer(self) -> tuple[Tensor, list[Tensor]]:
+        """The same with probabilities. What enters each layer is kept where the model can start at a layer."""
+        if not starts_at_layers(self.clf, self.encodings):
+            return self.at_input(keep=True)
+        call, rows = self.call(keep_probs=True), self.rows(self.end)
+        with torch.no_grad():
+            *self.states, last = states_from(self.clf, 0, embedded(self.clf, self.inputs), rows, call)
+            logits = outputs_of(self.clf, last, rows)
+        return self.choose(logits), call.probs
+
+    def copies(self, count: int, call: HeadCall, layer: int) -> Tensor:
+        """The outputs of so many copies of the input, node by node, in which nothing changes below this layer."""
+        if not self.states:
+            return self.clf.forward(self.rows(self.end.repeat(count, 1, 1)), call)
+        rows = self.rows(self.states[layer].repeat(count, 1, 1))  # the states stand in the place of embeddings
+        *_, last = states_from(self.clf, layer, rows["inputs_embeds"], rows, call)
+        return outputs_of(self.clf, last, rows)
 
     def choose(self, logits: Tensor) -> Tensor:
         """Fix the outputs to explain, from the logits at the input; gives the logits back.

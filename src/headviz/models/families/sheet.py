@@ -79,6 +79,15 @@ class PostNorm:
     widen: str | None = None  # projection of the embeddings to the hidden size; skipped where a model has none
     bias: Callable[[Any, Tensor], Tensor] | None = None  # (base model, a text's states [1, T, D]) -> [1, heads, T, T]
 
+    @property
+    def layer(self) -> str:
+        """The module of a whole layer, in which all of its parts are."""
+        return self.inner[: self.inner.rindex("}") + 1]
+
+    def widening(self, base: nn.Module) -> nn.Module | None:
+        """The projection of the embeddings to the hidden size, where a model has one."""
+        return dict(base.named_modules()).get(self.widen) if self.widen else None
+
 
 @dataclass(frozen=True)
 class OwnLayers:

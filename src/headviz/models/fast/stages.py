@@ -64,7 +64,7 @@ class PostNormStages:
     def __init__(self, clf: Classifier, layout: PostNorm, dtype: torch.dtype) -> None:
         self.clf, self.layout, self.dtype = clf, layout, dtype
         base: Any = clf.model.base_model
-        self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
+        self.widen = layout.widening(base)
         self.size = clf.head_size
         self.first_only = clf.answer.read_at == FIRST
         self.last = clf.num_layers - 1 if self.first_only else -1  # the layer whose first rows alone are computed
@@ -372,7 +372,7 @@ def stages_for(clf: Classifier, dtype: torch.dtype | None = None) -> Stages:
     """The fastest stages that the family's sheet describes."""
     clf.require_described()
     dtype, family = clf.dtype if dtype is None else dtype, clf.family
-    kind = _kind(clf)
+    kind = kind_of(clf)
     if kind is PostNormStages and family.post_norm is not None:
         return PostNormStages(clf, family.post_norm, dtype)
     if kind is OwnLayerStages and family.own_layers is not None:
@@ -382,15 +382,16 @@ def stages_for(clf: Classifier, dtype: torch.dtype | None = None) -> Stages:
 
 def is_fast(clf: Classifier) -> bool:
     """Whether the fast stages know this model, which repairs and lower precision need."""
-    return _kind(clf) is PostNormStages
+    return kind_of(clf) is PostNormStages
 
 
 def how_evaluated(clf: Classifier) -> str:
     """How this model is evaluated under a mask, in words."""
-    return "every mask translates again" if clf.kind == TRANSLATION else _kind(clf).how
+    return "every mask translates again" if clf.kind == TRANSLATION else kind_of(clf).how
 
 
-def _kind(clf: Classifier) -> type[PostNormStages | OwnLayerStages | WholePasses]:
+def kind_of(clf: Classifier) -> type[PostNormStages | OwnLayerStages | WholePasses]:
+    """The stages that the family's sheet describes."""
     family = clf.family
     if getattr(clf.config, "is_decoder", False):  # a causal mask, which the other two leave out
         return WholePasses
