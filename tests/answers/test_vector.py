@@ -18,6 +18,7 @@ from headviz.pruning import FinetuneOptions
 from headviz.pruning.faster import require_possible
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FasterOptions
+from headviz.pruning.removal import repaired
 from headviz.tasks import Dataset, get_task
 from support.jobs import data_of
 from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
@@ -129,7 +130,10 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_weights_are_solved_again_on_single_texts_alone(tmp_path: Path, repair: str) -> None:
     clf, pairs = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), data_of("vector")
     options = FasterOptions(repair=repair)
-    require_possible(clf, options, replace(pairs, pairs=None, labels=None))
+    single = replace(pairs, pairs=None, labels=None)
+    require_possible(clf, options, single)
+    error = repaired(clf, clf.full_mask.without([(0, 1), (2, 2)]), single, repair).error
+    assert repair == "none" or error["after"] < error["before"]
     if repair in ("bias", "none"):
         require_possible(clf, options, pairs)
     else:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import headviz
+from headviz.answers.answer import FIRST
 from headviz.errors import ModelError
 from headviz.heads import ENCODER, HeadMask
 from headviz.models import pruning
@@ -17,6 +18,7 @@ from headviz.pruning import REPAIRS
 from headviz.pruning.job import run_plan
 from headviz.pruning.reconstruction import LIMIT, Moments, Split, held_out, rebuild, solved, weights_of
 from headviz.pruning.removal import SOLVERS, factors, refit_output, repaired, scale_heads
+from support.jobs import data_of, model_of
 from support.marks import classifiers
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan, without_times
@@ -86,12 +88,12 @@ def test_another_thread_may_use_the_same_memory(clf, tmp_path):
 
 
 def parts(clf, data):
-    """Per layer what the attention adds to the stream and the stream it is added to; last layer [CLS]."""
+    """Per layer what the attention adds to the stream, and that stream; in the last layer of the rows that are read."""
     seen = [[] for _ in range(clf.num_layers)]
     handles = []
     for layer in range(clf.num_layers):
         module = clf.module(f"encoder.layer.{layer}.attention.output")
-        rows = slice(1) if layer + 1 == clf.num_layers else slice(None)
+        rows = slice(1) if layer + 1 == clf.num_layers and clf.answer.read_at == FIRST else slice(None)
 
         def keep(module, given, out, layer=layer, rows=rows):
             added = module.dense(given[0])[0, rows].double().numpy()
@@ -105,11 +107,13 @@ def parts(clf, data):
     return [[np.concatenate(x) for x in zip(*layer, strict=True)] for layer in seen]
 
 
-def test_the_reported_error_by_hand(clf):
+@pytest.mark.parametrize("job", ["class", "tokens", "span"])
+def test_the_reported_error_by_hand(job):
     """What a layer should add includes what the layers before it have left wrong in the stream."""
-    fixed = repaired(clf, MASK, DATA, "refit")
+    clf, data = model_of(job), data_of(job)
+    fixed = repaired(clf, MASK, data, "refit")
     wrong = energy = 0.0
-    for full, mine in zip(parts(clf, DATA), parts(fixed.classifier, DATA), strict=True):
+    for full, mine in zip(parts(clf, data), parts(fixed.classifier, data), strict=True):
         wanted = full[0] + full[1] - mine[1]
         wrong += ((wanted - mine[0]) ** 2).sum()
         energy += (wanted**2).sum()

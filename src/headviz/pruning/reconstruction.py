@@ -379,7 +379,7 @@ def text_layers(
     held = [torch.tensor([of_texts[text] for text in c.texts()]) for c in teacher.chunks]
     for layer in tracked(range(full.num_layers), progress, cancel):
         last = layer + 1 == full.num_layers
-        if last:  # the first tokens alone
+        if layer == teacher.stages.last:  # the first tokens alone
             held = [rows[c.first_rows()] for rows, c in zip(held, teacher.chunks, strict=True)]
         theirs, mine = ([s.outputs(layer, i) for i in chunks] for s in (teacher, student))
         pairs = (
