@@ -175,6 +175,7 @@ def test_the_files_of_a_retrieval_benchmark(tmp_path: Path) -> None:
     assert result[0] == ("query 0", "birds passage 0", 1.0, None)
     assert result.digest == headviz.load_task("custom", data=tmp_path).digest
     assert any("37 passages that nobody judged" in note for note in result.notes)
+    assert "1 of 3 queries have no passage in qrels.tsv and are left out" in result.notes
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq9\tp0\t1\n")
     with pytest.raises(headviz.UserError, match="line 2: 'q9' is no _id"):
         headviz.load_task("custom", data=tmp_path)

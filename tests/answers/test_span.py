@@ -80,6 +80,14 @@ def test_an_answer_outside_its_passage_names_the_line(tmp_path: Path) -> None:
         headviz.load_task("custom", data=tmp_path)
 
 
+@pytest.mark.parametrize("answers", [{"text": ["The", "cat"], "answer_start": [0]}, {"text": "a", "answer_start": [0]}])
+def test_an_answer_without_its_place_is_not_dropped(tmp_path: Path, answers: dict[str, Any]) -> None:
+    row = {"question": "Who?", "context": PASSAGE, "answers": answers}
+    (tmp_path / "dev.jsonl").write_text(json.dumps(row))
+    with pytest.raises(TaskError, match="line 1: in column 'answers' text and answer_start are not lists of one"):
+        headviz.load_task("custom", data=tmp_path)
+
+
 def test_the_best_span_is_that_of_all_pairs() -> None:
     evaluator = headviz.evaluator_of(model_of("span"), data_of("span", 2))
     logits, said = evaluator.evaluate().logits.astype(float), evaluator.predictions()

@@ -436,8 +436,13 @@ def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> R
     for i in keep:
         cell = table.columns[column][i] or []
         if isinstance(cell, dict):  # as ``datasets`` has it
-            pairs = zip(cell.get("text") or (), cell.get("answer_start") or (), strict=False)
-            cell = [{"text": text, "answer_start": start} for text, start in pairs]
+            texts, starts = (cell.get(name) or [] for name in ("text", "answer_start"))
+            if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+                raise TaskError(
+                    f"{table.at(i)}: in column '{column}' text and answer_start are not lists of one length: "
+                    f"{_shown(cell)}."
+                )
+            cell = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
         spans = []
         for answer in cell if isinstance(cell, list) else (None,):
             text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (None, None)

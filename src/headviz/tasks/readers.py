@@ -520,12 +520,12 @@ def read_ranking(folder: Path, split: str) -> Table | None:
             for name, cell in zip(columns, (queries[query], corpus[passage], relevance), strict=True):
                 columns[name].append(cell)
             lines.append(line)
-    notes = (
-        (f"{added:,} passages that nobody judged were drawn from {CORPUS}: they count as not relevant",)
-        if added
-        else ()
-    )
-    return Table(judged.name, columns, lines, notes=notes)
+    notes = []
+    if added:
+        notes.append(f"{added:,} passages that nobody judged were drawn from {CORPUS}: they count as not relevant")
+    if left := len(queries) - len(of_query):
+        notes.append(f"{left:,} of {len(queries):,} queries have no passage in {judged.name} and are left out")
+    return Table(judged.name, columns, lines, notes=tuple(notes))
 
 
 def _texts_by_id(path: Path) -> dict[str, str]:
