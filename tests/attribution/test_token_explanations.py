@@ -1,6 +1,7 @@
 """Explanations of tokens against literal computations on plain transformers, their sums, curves and refusals."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from headviz import UserError
 from headviz.attribution.token_explanations import counts_of
 from headviz.attribution.token_methods import METHODS
 from headviz.models.families import FAMILIES
-from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
+from support.command import call, mistake
+from support.tiny import tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "a dog sleeps .", "the red cat sees two birds"
 READ_OUT = {
@@ -230,3 +232,13 @@ def test_masked_and_pruned_models_agree() -> None:
 def test_mistakes_are_refused_in_one_line(options: dict[str, Any], why: str) -> None:
     with pytest.raises(UserError, match=why):
         headviz.token_explanations(tiny_classifier(), **{"text": TEXT, "pair": PAIR, **options})
+
+
+def test_a_tagger_gets_the_methods_that_it_has(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The others are refused by name only where they are asked for by name."""
+    tagger = tiny_folder(tmp_path / "m", labels=("O", "B-red"), head="AutoModelForTokenClassification")
+    given = ("tokens", "--model", tagger, "--text", TEXT, "--orders", 2)
+    result = call(capsys, *given)
+    assert set(result["methods"]) | set(result["refused"]) == set(METHODS)
+    assert result["methods"] == ["integrated-gradients"]
+    assert "all tokens" in mistake(capsys, *given, "--methods", "rollout")

@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    methods = chosen_methods(args.methods)
+    chosen_methods(args.methods)  # a wrong name is told before the model is loaded
     clf, mask = masked_model(args)
     with progress_bar("passes") as progress:
         result = headviz.token_explanations(
             clf,
             args.text,
             args.text_pair,
-            methods=methods,
+            methods=args.methods,
             target=args.target,
             label=args.label,
             orders=args.orders,
