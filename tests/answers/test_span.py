@@ -17,10 +17,12 @@ import torch
 
 import headviz
 from headviz.answers.span import SPAN, SpanAnswers, numbers_of, touched_units, units
-from headviz.errors import TaskError
+from headviz.cli import main
+from headviz.errors import OptionError, TaskError
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from support.jobs import data_of, model_of
+from support.tiny import tiny_folder
 
 PASSAGE = "The cat, a small one, sleeps in the big garden of a red house."
 
@@ -130,6 +132,8 @@ def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(t
     clf = replace(model_of("span"), cut_at=10)
     result = headviz.evaluate(clf, data)
     assert (result.truncated, result.unread, result.metrics["exact_match"]) == (1, 1, 0)
+    scores = headviz.score_heads(clf, data, "taylor", cache=False)
+    assert "cut to the model's 10 tokens: 1 text, 1 of them before the answer" in scores.notes
     (step,) = headviz.Evaluator(clf, data).growing()
     expected = "1 text cut to the model's length, 1 of them before the answer, which counts as wrong"
     assert step.cut_off == expected
@@ -141,3 +145,29 @@ def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(t
     tags = data_of("tokens", 2)
     short = headviz.evaluate(replace(model_of("tokens"), cut_at=4), tags)
     assert short.unread == short.truncated == sum(len(text.split()) > 2 for text in tags.texts)
+
+
+def test_training_says_which_answers_it_does_not_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tiny_folder(
+        tmp_path / "m", labels=("start", "end"), head="AutoModelForQuestionAnswering", max_position_embeddings=16
+    )
+    passage = "the red cat sees two birds in the garden and the dog sleeps in the house"
+    rows = [
+        {"question": "who", "context": passage, "answers": [{"text": word, "answer_start": passage.index(word)}]}
+        for word in ("red", "house")
+    ]
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ["finetune", "--model", tmp_path / "m", "--task", "custom", "--data", tmp_path, "--out", tmp_path / "out"]
+    assert main([*map(str, words), "--epochs", "1"]) == 0
+    said = capsys.readouterr().err
+    assert "2 texts cut to the model's length, 1 of them before the answer, which is not learned there" in said
+
+
+def test_a_gold_span_is_a_row_of_the_data(tmp_path: Path) -> None:
+    clf, data = model_of("span"), data_of("span")
+    given: dict[str, Any] = {"pair": data.examples[0].pair, "target": "gold", "steps": 2, "cache": False}
+    with pytest.raises(OptionError, match=r"a row of data\.gold"):
+        headviz.conductance(clf, data.texts[0], label="red", **given)
+    maps = headviz.conductance(clf, data.texts[1], **(given | {"pair": data.examples[1].pair}), label=[data.gold[1]])
+    assert maps.target == tuple(data.labels[1, 0])

@@ -262,7 +262,12 @@ class Span(Answer):
         if isinstance(target, tuple):
             return target
         if target == GOLD:
-            return None if label is None else tuple(_first_answers(label).tolist())
+            if np.ndim(label) != 2:
+                raise OptionError(
+                    "The target 'gold' of a span is a row of data.gold, label=[data.gold[i]]. Without one take "
+                    "'predicted'."
+                )
+            return tuple(_first_answers(label).tolist())
         if target != PREDICTED:
             raise OptionError(f"'{clf.name}' answers with a span; its target is 'predicted', not {target!r}.")
         return None

@@ -87,6 +87,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     require_trainable(clf, train, dev, options)
     updates = updates_of(options, len(train))
     warn(f"{updates:,} updates on {len(train):,} examples")
+    if note := _cut(clf, train):
+        warn(note)
     timed = updates > TIMED
     if timed and (line := long_work("training", seconds_of(clf, train, options, args.seed, args.label_order), FEWER)):
         warn(line)
@@ -179,6 +181,15 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     clf = headviz.load(args.model, **options)
     mask = read_mask(args, clf)
     return clf if mask == clf.present else headviz.prune(clf, mask)
+
+
+def _cut(clf: Classifier, train: Dataset) -> str:
+    """How many texts are cut, and of how many the answer is not learned; empty where none is."""
+    from ..evaluation.plain import cut_in_words, encode_data, unread
+
+    encodings = encode_data(clf, train)
+    lost = 0 if train.labels is None else unread(train, encodings)
+    return cut_in_words(sum(e.truncated for e in encodings), lost, "is not learned there")
 
 
 def _write_json(path: Path, report: dict[str, Any]) -> None:

@@ -152,12 +152,12 @@ def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
     return None if data.labels is None else data.answer.in_model(data.gold, order)
 
 
-def cut_in_words(truncated: int, unread: int) -> str:
-    """How many texts are cut, and how many of them before their gold answer; empty where none is."""
+def cut_in_words(truncated: int, unread: int, so: str = "counts as wrong") -> str:
+    """How many texts are cut, and how many of them before their gold answer, and so …; empty where none is."""
     if not truncated:
         return ""
     count = f"{truncated:,} text{'' if truncated == 1 else 's'} cut to the model's length"
-    return count + (f", {unread:,} of them before the answer, which counts as wrong" if unread else "")
+    return count + (f", {unread:,} of them before the answer, which {so}" if unread else "")
 
 
 def unread(data: Dataset, encodings: Sequence[Encoding]) -> int:

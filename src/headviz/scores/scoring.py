@@ -16,7 +16,7 @@ from ..attribution.integration import room_on
 from ..attribution.rules import IntegrationOptions
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
-from ..evaluation.plain import class_order, encode_data
+from ..evaluation.plain import class_order, encode_data, unread
 from ..heads import HeadScores
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, require_functions
@@ -140,7 +140,7 @@ class Scoring:
         self.clf: Any = clf  # a score of maps asks a classifier for its classes
         self.data, self.preset = data, preset
         self.progress, self.cancel = progress, cancel
-        self.truncated = 0
+        self.truncated = self.unread = 0  # texts that are cut, and those of them cut before their gold answer
         self.order: np.ndarray | None = None
         self.class_mismatch = ""  # the note on different classes of model and task, where the score uses no labels
         self.store, self.checkpoint = store_for(cache), None if checkpoint is None else Path(checkpoint)
@@ -166,6 +166,7 @@ class Scoring:
             self.class_mismatch = _class_mismatch(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
+        self.unread = unread(data, encodings) if self.truncated and data.labels is not None else 0
         if isinstance(self.options, IntegrationOptions):
             self.options = settled(self.options, clf, encodings, self.mask)
         targets: list[Target] = [None] * len(data)
@@ -292,7 +293,8 @@ class Scoring:
         if self.class_mismatch:
             notes.append(self.class_mismatch)
         if self.truncated:
-            notes.append(f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}")
+            before = f", {self.unread:,} of them before the answer" if self.unread else ""
+            notes.append(f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}{before}")
         return tuple(notes)
 
 
