@@ -96,6 +96,18 @@ def test_metrics_are_scikit_learns() -> None:
     assert LABELS.metrics["micro_f1"].constant(gold) == pytest.approx(best)
 
 
+def test_each_label_is_a_slice_of_data_without_slices() -> None:
+    rng = np.random.default_rng(0)
+    gold, full, masked = rng.integers(0, 2, (3, 60, 3))
+    gold[:, 2] = 0  # no example has it
+    answers = LABELS.answers(gold, full, NAMES)
+    slices = answers.compare(masked, LABELS.usual).slices
+    assert [part.name for part in slices] == ["red", "cold"]
+    for j, part in enumerate(slices):
+        assert (part.full, part.masked) == tuple(f1_score(gold[:, j], table[:, j]) for table in (full, masked))
+    assert [d.name for d in answers.compare(masked, LABELS.usual, ["a", "b"] * 30).slices] == ["a", "b"]
+
+
 def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:
     data = headviz.load_task("custom", data=folder(tmp_path / "a"), text_columns="text", label_column=NAMES)
     with pytest.raises(headviz.UserError, match="job='labels'"):

@@ -70,6 +70,14 @@ def test_the_mask_lab_names_labels_that_changed(open_page: Callable[..., Any], o
     assert re.search(r"Examples with changed labels: \d+ now worse, \d+ now better", texts(app))
 
 
+@pytest.mark.parametrize("job", ["labels"])
+def test_the_mask_lab_splits_data_without_slices_by_label(open_page: Callable[..., Any], own: dict[str, str]) -> None:
+    app = open_page("masklab", **own | {"groups": ""}, mask="000")
+    assert not app.exception
+    assert "Each line is one label" in texts(app)
+    assert "to_by_slice" not in [button.key for button in app.button]  # an analysis of the data's own slices
+
+
 @pytest.mark.parametrize(("job", "titles"), [("tokens", ["tag", "words"]), ("labels", ["label", "examples"])])
 def test_the_data_page_counts_what_has_a_name(
     open_page: Callable[..., Any], own: dict[str, str], job: str, titles: list[str]

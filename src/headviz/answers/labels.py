@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,8 @@ class LabelAnswers(SumAnswers):
     """Tables [n, C] of 0 and 1 in the task's order; a row of -1 is an answer that is not finite. The unit is the
     example."""
 
+    names: tuple[str, ...] = ()  # of the labels
+
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
         "micro_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
         "macro_f1": lambda total: _macro(total),
@@ -53,6 +55,16 @@ class LabelAnswers(SumAnswers):
 
     def agreement(self, predicted: NDArray) -> float:
         return float((predicted == self.full).all(axis=1).mean())
+
+    def sliced(self, masked: NDArray, slices: Sequence[str] | None) -> Iterator[tuple[str, LabelAnswers, NDArray]]:
+        """By the data's slices, else by label: the same examples, with that label alone."""
+        if slices is not None:
+            yield from super().sliced(masked, slices)
+            return
+        for number, name in enumerate(self.names):
+            gold, full, predicted = (table[:, number : number + 1] for table in (self.gold, self.full, masked))
+            if gold.any():
+                yield name, replace(self, gold=gold, full=full, names=()), predicted
 
 
 def _macro(total: NDArray) -> NDArray[np.float64]:
@@ -111,7 +123,7 @@ class Labels(Answer):
     # judging -----------------------------------------------------------------------------------------------
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> LabelAnswers:
-        return LabelAnswers(gold, full)
+        return LabelAnswers(gold, full, tuple(names))
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[LabelAnswers, NDArray]:
         gold, before, after = read_rows(gold, before, after, _table)

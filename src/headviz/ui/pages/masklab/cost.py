@@ -237,12 +237,17 @@ def sentence(measured: Growing, off: str, margin: float, data: Dataset) -> str:
         return f"{remark}All heads are on. Switch some off: the change appears here."
     if not measured.final:
         return remark + sentences.so_far(compared.primary, off, len(measured.gold), measured.counted)
-    return remark + sentences.mask_cost(compared.primary, compared.slices, off, data.slice_name or "slice", margin)
+    return remark + sentences.mask_cost(compared.primary, compared.slices, off, kind_of_slice(data), margin)
+
+
+def kind_of_slice(data: Dataset) -> str:
+    """What one slice is: of data without slices a tag, or a label."""
+    return data.slice_name or (data.answer.named[0] if data.slices is None else "slice")
 
 
 def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """The primary metric of each slice before and after, with chance marked."""
-    compared, kind = measured.comparison, data.slice_name or "slice"
+    compared, kind = measured.comparison, kind_of_slice(data)
     if not compared.slices:
         return
     changes, metric = compared.slices, metric_title(compared.primary.metric)
@@ -256,7 +261,9 @@ def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
         formula=DELTA,
         source=PAIRED,
     )
-    if not state.view().present and st.button(
+    if data.slices is None or state.view().present:  # the analysis reads slices of the data
+        return
+    if st.button(
         plain(f"Which heads does each {kind} need?"),
         key="to_by_slice",
         icon=":material/arrow_forward:",
