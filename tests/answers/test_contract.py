@@ -219,8 +219,13 @@ def test_answers_that_are_no_numbers_are_named(job: str) -> None:
     with torch.no_grad():
         clf.model.get_input_embeddings().weight.fill_(torch.nan)
     pair = None if data.pairs is None else data.pairs[0]
-    with pytest.raises(headviz.UserError, match="NaN or infinity"):
-        headviz.conductance(clf, data.texts[0], pair, cache=False)
+    for asked in (
+        lambda: headviz.conductance(clf, data.texts[0], pair, cache=False),
+        lambda: headviz.evaluate(clf, data),
+        lambda: headviz.evaluator_of(clf, data).compare(clf.present.without([(0, 0)])),
+    ):
+        with pytest.raises(headviz.UserError, match="NaN or infinity"):
+            asked()
 
 
 @pytest.mark.parametrize("job", ["tokens", "span", "vector"])

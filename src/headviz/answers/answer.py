@@ -55,6 +55,11 @@ def change_of(before: float, after: float) -> str:
     return "worse" if after < before else "better" if after > before else "other"
 
 
+def no_numbers(clf: Any) -> ModelError:
+    """The error for a model that answers something else than numbers."""
+    return ModelError(f"'{clf.name}' answers NaN or infinity: its weights are damaged or overflow in {clf.dtype}.")
+
+
 class Answer(ABC):
     """One job: what a model's output means, how it is explained, learned, judged and compared.
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..answers.answer import Target
+from ..answers.answer import Target, no_numbers
 from ..attention import HeadCall
 from ..errors import ModelError
 from ..models.fast.from_layer import embedded, outputs_of, starts_at_layers, states_from
@@ -95,12 +95,8 @@ class Swept:
 def answers_of(clf: Classifier, logits: np.ndarray) -> np.ndarray:
     """Logits as float32; refused where the model does not answer with numbers."""
     if clf.answer.unanswered(logits):
-        raise unanswered(clf)
+        raise no_numbers(clf)
     return logits.astype(np.float32)
-
-
-def unanswered(clf: Classifier) -> ModelError:
-    return ModelError(f"'{clf.name}' answers NaN or infinity: its weights are damaged or overflow in {clf.dtype}.")
 
 
 class Walk:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
+from ..answers.answer import no_numbers
 from ..errors import ModelError, OptionError, TaskError, require_kind
 from ..heads import HeadId, HeadMask
 from ..models.fast.gpu import fetch, free
@@ -405,6 +406,8 @@ class Evaluator(MaskEvaluator):
                 if count < total:
                     yield known, count
             assert known is not None  # the last part is the whole
+            if self.clf.answer.unanswered(known):
+                raise no_numbers(self.clf)
             self._remember(seen, known)
         elif progress is not None:
             progress(total, total)

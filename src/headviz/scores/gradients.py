@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from .. import plugins
+from ..answers.answer import no_numbers
 from ..attention import HeadCall, Kernel
 from ..attribution.integration import gradients
-from ..attribution.walk import Walk, unanswered
+from ..attribution.walk import Walk
 from ..models.fast.gpu import exact, fetch, runs_by_itself
 from ..models.fast.linear import products
 from .chunk import Chunk, Tables
@@ -68,7 +69,7 @@ def per_example(chunk: Chunk, parts: Mapping[str, Sequence[Tensor]]) -> list[Cal
     def tables() -> dict[str, np.ndarray]:
         (values,) = wait()
         if np.isnan(values[0]).all(axis=1).any() and values.size:
-            raise unanswered(chunk.clf)
+            raise no_numbers(chunk.clf)
         out = np.full((*values.shape[:2], *present.shape), np.nan)
         out[:, :, present] = values
         out[:, :, ~chunk.mask.array()] = np.nan
