@@ -53,12 +53,12 @@ def files_named_by(name_of: Callable[[Path], str], cancel: Cancel | None = None)
 
     ``cancel()`` is asked every few thousand rows; reading stops with ``Cancelled``.
     """
-    before = _naming.set(name_of), _cancel.set(cancel)
+    naming, cancelling = _naming.set(name_of), _cancel.set(cancel)
     try:
         yield
     finally:
-        _naming.reset(before[0])
-        _cancel.reset(before[1])
+        _naming.reset(naming)
+        _cancel.reset(cancelling)
 
 
 def stoppable(rows: Iterable[T]) -> Iterator[T]:
@@ -155,22 +155,21 @@ def read_tables(
 
 def table_of(data: Any, name: str) -> Table:
     """What is in memory as columns: a data set of ``datasets``, a DataFrame, a list of dicts, a dict of lists."""
-    if hasattr(data, "column_names") and hasattr(data, "with_format"):
+    if _is_hub_dataset(data):
         columns = data.with_format(None).to_dict()
     elif hasattr(data, "columns") and hasattr(data, "itertuples"):
-        whole = data.astype(object).where(data.notna(), None)
-        columns = {str(column): whole[column].tolist() for column in whole.columns}
+        frame = data.astype(object).where(data.notna(), None)
+        columns = {str(column): frame[column].tolist() for column in frame.columns}
     elif isinstance(data, Mapping):
         columns = {str(key): list(cells) for key, cells in data.items()}
     else:
         rows = list(data)
-        if wrong := [row for row in rows if not isinstance(row, Mapping)][:1]:
+        if invalid := [row for row in rows if not isinstance(row, Mapping)][:1]:
             raise TaskError(
-                f"Rows are dicts such as {{'text': …, 'label': …}}, not {shown(wrong[0])}. Lists of texts and of "
+                f"Rows are dicts such as {{'text': …, 'label': …}}, not {shown(invalid[0])}. Lists of texts and of "
                 "labels become data by headviz.Dataset.of."
             )
-        names = dict.fromkeys(str(key) for row in rows for key in row)
-        columns = {key: [row.get(key) for row in rows] for key in names}
+        columns = _columns_of(rows)
     sizes = {len(cells) for cells in columns.values()}
     if len(sizes) > 1:
         raise TaskError(f"The columns of {name} are not of one length: {', '.join(map(str, sorted(sizes)))} rows.")
@@ -181,8 +180,24 @@ def table_of(data: Any, name: str) -> Table:
 
 def in_memory(data: Any) -> bool:
     """Whether ``table_of`` reads it."""
-    own = (hasattr(data, "column_names") and hasattr(data, "with_format")) or hasattr(data, "itertuples")
-    return own or isinstance(data, Mapping | list | tuple)
+    return _is_hub_dataset(data) or hasattr(data, "itertuples") or isinstance(data, Mapping | list | tuple)
+
+
+def _is_hub_dataset(data: Any) -> bool:
+    return hasattr(data, "column_names") and hasattr(data, "with_format")
+
+
+def _columns_of(rows: Sequence[Mapping[Any, Any]]) -> dict[str, list[Any]]:
+    """Dicts as columns, with None where a row lacks a key."""
+    names = dict.fromkeys(str(key) for row in rows for key in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _require_different(names: Sequence[str], file: str) -> None:
+    """A ``TaskError`` where two columns have one name."""
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise TaskError(f"{file} has more than one column called '{doubled[0]}'. Rename one of them.")
 
 
 def flat(table: Table) -> Table:
@@ -215,13 +230,10 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            doubled = sorted({c for c in names if names.count(c) > 1})
-            if doubled:
-                raise TaskError(
-                    f"{file_name(path)} has more than one column called '{doubled[0]}'. Rename one of them."
-                )
-            wanted = names if columns is None else [c for c in columns if c in names]
-            data, rows = _in_parts(path, file.iter_batches(batch_size=PART, columns=list(wanted)), wanted)
+            _require_different(names, file_name(path))
+            if columns is not None:
+                names = [c for c in columns if c in names]
+            data, rows = _in_parts(path, file.iter_batches(batch_size=PART, columns=names), names)
     except (pyarrow.ArrowException, ValueError, OverflowError, RecursionError) as error:
         raise TaskError(
             f"{file_name(path)} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
@@ -249,16 +261,16 @@ def _read_arrow(path: Path) -> Table:
 
 
 def _in_parts(path: Path, batches: Iterable[Any], columns: Sequence[str]) -> tuple[dict[str, list[Any]], int]:
-    """The columns of a file of pyarrow's, read in parts: a small one may unpack to more than fits into memory."""
+    """The columns and how many rows they have. Read in batches: a small file may unpack to more than memory holds."""
     data: dict[str, list[Any]] = {name: [] for name in columns}
     rows = size = 0
-    for part in batches:
+    for batch in batches:
         stop_if(_cancel.get())
-        rows, size = rows + part.num_rows, size + part.nbytes
+        rows, size = rows + batch.num_rows, size + batch.nbytes
         if size > LARGEST_FILE:
             raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
         for name in columns:
-            data[name] += part.column(name).to_pylist()
+            data[name] += batch.column(name).to_pylist()
     return data, rows
 
 
@@ -270,10 +282,10 @@ def _first_line(error: Exception) -> str:
 def _decode(path: Path) -> str:
     try:
         raw = read_small(path, LARGEST_FILE, "the file")
-    except OptionError as wrong:
-        cause = wrong.__cause__
+    except OptionError as error:
+        cause = error.__cause__
         why = cause.strerror if isinstance(cause, OSError) else f"no plain file of at most {LARGEST_FILE:,} bytes"
-        raise TaskError(f"{file_name(path)} cannot be read: {why}.") from wrong
+        raise TaskError(f"{file_name(path)} cannot be read: {why}.") from error
     if path.name.lower().endswith(ZIPPED):
         raw = _unzipped(path, raw)
     try:
@@ -291,9 +303,9 @@ def _unzipped(path: Path, raw: bytes) -> bytes:
     content = bytearray()
     try:
         with gzip.open(io.BytesIO(raw)) as file:
-            while part := file.read(2**20):  # Python reserves the memory that is asked for
+            while block := file.read(2**20):  # Python reserves as much memory as the call asks for
                 stop_if(_cancel.get())
-                content += part
+                content += block
                 if len(content) > LARGEST_FILE:
                     raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes.")
     except (OSError, EOFError, zlib.error) as error:
@@ -313,21 +325,21 @@ def _read_separated(
     name: str, ending: str, text: str, headerless: tuple[str, ...] | None, lenient: bool, separator: str | None
 ) -> Table:
     usual = "\t" if ending == "tsv" else ","
-    sign = usual if separator is None else separator
     notes: tuple[str, ...] = ()
     if separator is None and headerless is None and (other := _other_separator(text, usual)):
-        sign, notes = other, (f"the columns of {name} are separated by {SEPARATORS[other]}",)
-    rows = _tsv_rows(text) if (ending, sign) == ("tsv", "\t") else _csv_rows(name, text, sign)
+        separator, notes = other, (f"the columns of {name} are separated by {SEPARATORS[other]}",)
+    separator = separator or usual
+    rows = _tsv_rows(text) if (ending, separator) == ("tsv", "\t") else _csv_rows(name, text, separator)
     return replace(_from_rows(name, stoppable(rows), headerless, lenient), notes=notes)
 
 
 def _other_separator(text: str, usual: str) -> str:
-    """What separates the columns where the usual sign does not stand in the header; empty where nothing does."""
+    """The separator of a header without the usual one; empty where the header has the usual one or none."""
     header = next((line for line in text.splitlines() if line.strip()), "")
     return "" if usual in header else next((sign for sign in SEPARATORS if sign in header), "")
 
 
-def _csv_rows(name: str, text: str, separator: str = ",") -> Iterable[tuple[int, list[str]]]:
+def _csv_rows(name: str, text: str, separator: str) -> Iterable[tuple[int, list[str]]]:
     csv.field_size_limit(LARGEST_CELL)  # of this process: its own limit is 131,072 characters
     lines = (line[0] for line in _LINE.finditer(text))  # StringIO takes four bytes for each character
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -354,10 +366,7 @@ def _from_rows(
     else:
         header = first
         numbered = numbered[1:]
-    doubled = sorted({c for c in header if header.count(c) > 1})
-    if doubled:
-        raise TaskError(f"{name} has more than one column called '{doubled[0]}'. Rename one of them.")
-
+    _require_different(header, name)
     good: list[list[str]] = []
     lines: list[int] = []
     broken: list[tuple[int, str]] = []
@@ -385,32 +394,33 @@ def _layout_hint(name: str, header: Sequence[str]) -> str:
 def _read_json(name: str, text: str) -> Table:
     """An object on each line, or one array of objects; or one object whose only array has them."""
     start = text.lstrip()[:1]
-    if start != "[" and not (start == "{" and (text.strip().count("\n") or SQUAD in text) and _is_json(text)):
+    maybe_object = start == "{" and ("\n" in text.strip() or SQUAD in text)
+    if start != "[" and not maybe_object:
         return _read_lines(name, text)
     try:
-        whole = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", str(error)[:80])
-        raise TaskError(f"{name}: not valid JSON ({why}).") from error
-    arrays = [whole] if isinstance(whole, list) else [v for v in whole.values() if isinstance(v, list)]
+        if maybe_object:  # an object on each line
+            return _read_lines(name, text)
+        raise TaskError(f"{name}: not valid JSON ({_why_invalid(error)}).") from error
+    arrays = [content] if isinstance(content, list) else [v for v in content.values() if isinstance(v, list)]
     if len(arrays) != 1 or not all(isinstance(row, dict) for row in arrays[0]):
         raise TaskError(f'{name} is not an array of objects such as [{{"text": …, "label": …}}, …].')
-    rows: list[dict[str, Any]] = arrays[0]
-    keys = dict.fromkeys(str(key) for row in rows for key in row)
-    if "paragraphs" in keys:
-        return _squad(name, rows)
-    return Table(name, {k: [row.get(k) for row in rows] for k in keys}, range(1, len(rows) + 1), place="row")
+    columns = _columns_of(arrays[0])
+    if "paragraphs" in columns:
+        return _squad(name, arrays[0])
+    return Table(name, columns, range(1, len(arrays[0]) + 1), place="row")
 
 
 def _squad(name: str, articles: list[dict[str, Any]]) -> Table:
     """SQuAD's file: a row for each question."""
     columns: dict[str, list[Any]] = {"question": [], "context": [], "answers": []}
     try:
-        for paragraph in (one for article in articles for one in article["paragraphs"]):
-            for asked in paragraph["qas"]:
-                columns["question"].append(asked["question"])
+        for paragraph in (paragraph for article in articles for paragraph in article["paragraphs"]):
+            for question in paragraph["qas"]:
+                columns["question"].append(question["question"])
                 columns["context"].append(paragraph["context"])
-                columns["answers"].append([] if asked.get("is_impossible") else asked["answers"])
+                columns["answers"].append([] if question.get("is_impossible") else question["answers"])
     except (KeyError, TypeError, AttributeError) as error:
         raise TaskError(
             f"{name} is not laid out as SQuAD's files: paragraphs, context, qas ({error!r:.40})."
@@ -418,12 +428,9 @@ def _squad(name: str, articles: list[dict[str, Any]]) -> Table:
     return Table(name, columns, range(1, len(columns["question"]) + 1), place="question")
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def _why_invalid(error: Exception) -> str:
+    """Why a text is no JSON, in a few words."""
+    return "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", str(error)[:80])
 
 
 def _read_lines(name: str, text: str) -> Table:
@@ -435,7 +442,7 @@ def _read_lines(name: str, text: str) -> Table:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
-            why = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", str(error)[:80])
+            why = _why_invalid(error)
             raise TaskError(f"{name}, line {number}: not valid JSON ({why}). Each line is one object.") from error
         if not isinstance(row, dict):
             raise TaskError(f'{name}, line {number}: not an object. Each line looks like {{"text": …, "label": …}}.')
@@ -461,8 +468,8 @@ def _read_conll(name: str, text: str) -> Table:
             inside = False
             continue
         if len(fields) < 2 or len(fields) != (width or len(fields)):
-            wanted = f"the lines before it have {width}" if width else "a word and its tag are needed"
-            raise TaskError(f"{name}, line {number}: {len(fields)} columns, but {wanted}. Correct or remove it.")
+            expected = f"the lines before it have {width}" if width else "a word and its tag are needed"
+            raise TaskError(f"{name}, line {number}: {len(fields)} columns, but {expected}. Correct or remove it.")
         width = len(fields)
         if not inside:
             rows.append([[] for _ in fields])
@@ -486,8 +493,8 @@ def read_ranking(folder: Path, split: str) -> Table | None:
     """
     if not (folder / QUERIES).is_file() or not (folder / CORPUS).is_file():
         return None
-    places = [folder / JUDGED / f"{split}.tsv", folder / f"{JUDGED}.tsv"]
-    path = next((place for place in places if place.is_file()), None)
+    candidates = [folder / JUDGED / f"{split}.tsv", folder / f"{JUDGED}.tsv"]
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:
         raise TaskError(
             f"{folder} has {QUERIES} and {CORPUS}, but neither {JUDGED}/{split}.tsv nor {JUDGED}.tsv.",
@@ -501,22 +508,21 @@ def read_ranking(folder: Path, split: str) -> Table | None:
     queries, corpus = (_texts_by_id(folder / name) for name in (QUERIES, CORPUS))
     of_query: dict[str, dict[str, tuple[Any, int]]] = {}
     for line, query, passage, relevance in zip(judged.lines, *list(judged.columns.values())[:3], strict=True):
-        for known, one, where in ((queries, query, QUERIES), (corpus, passage, CORPUS)):
-            if str(one) not in known:
-                raise TaskError(f"{judged.name}, line {line}: '{str(one)[:40]}' is no _id in {where}.")
+        for texts, text_id, file in ((queries, query, QUERIES), (corpus, passage, CORPUS)):
+            if str(text_id) not in texts:
+                raise TaskError(f"{judged.name}, line {line}: '{str(text_id)[:40]}' is no _id in {file}.")
         of_query.setdefault(str(query), {})[str(passage)] = relevance, line
     columns: dict[str, list[Any]] = {"query": [], "passage": [], "relevance": []}
-    lines, everything, added = [], sorted(corpus), 0
+    lines, corpus_ids, added = [], sorted(corpus), 0
     for query, passages in of_query.items():
-        rows = [(passage, *about) for passage, about in passages.items()]
-        draw = random.Random(query)
-        while len(rows) < min(CANDIDATES, len(corpus)):
-            passage = draw.choice(everything)
+        first_line = next(iter(passages.values()))[1]
+        rng = random.Random(query)
+        while len(passages) < min(CANDIDATES, len(corpus)):
+            passage = rng.choice(corpus_ids)
             if passage not in passages:
-                passages[passage] = 0, 0
-                rows.append((passage, 0, next(iter(passages.values()))[1]))
+                passages[passage] = 0, first_line
                 added += 1
-        for passage, relevance, line in rows:
+        for passage, (relevance, line) in passages.items():
             for name, cell in zip(columns, (queries[query], corpus[passage], relevance), strict=True):
                 columns[name].append(cell)
             lines.append(line)
@@ -534,4 +540,4 @@ def _texts_by_id(path: Path) -> dict[str, str]:
         raise TaskError(f"{table.name} has no '{min(missing)}'. Each line has _id and text, a passage also a title.")
     titles = table.columns.get("title", [""] * len(table))
     cells = zip(table.columns["_id"], titles, table.columns["text"], strict=True)
-    return {str(name): f"{title} {text}" if title else text for name, title, text in cells}
+    return {str(text_id): f"{title} {text}" if title else text for text_id, title, text in cells}
