@@ -164,6 +164,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "data that are none": lambda clf: headviz.load_task("custom", data=3),
     "a limit that is none": lambda clf: headviz.load_task("demo", limit="many"),
     "a limit of yes": lambda clf: headviz.load_task("demo", limit=True),
+    "a job that is none": lambda clf: Dataset.of(["a dog", "a cat"], labels=["x", "y"], job="nonsense"),
+    "a list of separators": lambda clf: headviz.load_task("demo", separator=[";"]),
     "a huge limit": lambda clf: headviz.load_task("demo", split="train", limit=10**12),
     "a model that is none": lambda clf: headviz.load(3),
     "a model of bytes": lambda clf: headviz.load(b"demo"),

@@ -243,6 +243,8 @@ def test_limit_keeps_file_order_and_shares(tmp_path: Path) -> None:
     for bad in (0, -1, 2.5, True):
         with pytest.raises(OptionError, match="from 1 up"):
             load_task("custom", data=tmp_path, text_columns="t", limit=bad)  # type: ignore[arg-type]
+        with pytest.raises(OptionError, match="from 1 up"):
+            load_task("demo", limit=bad)  # type: ignore[arg-type]
 
 
 GOOD = "sentence,label\nfine,1\npoor,0\n"

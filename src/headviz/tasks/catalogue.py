@@ -58,8 +58,8 @@ class Task:
 
     @property
     def answer(self) -> Answer:
-        own = answer_named(self.job)
-        return own.at(self.thresholds, self.label_names) if self.thresholds else own
+        answer = answer_named(self.job)
+        return answer.at(self.thresholds, self.label_names) if self.thresholds else answer
 
     @property
     def kind(self) -> str:
@@ -159,22 +159,22 @@ def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | 
         raise TaskError(f"Metrics are names, functions or a list of them, not {shown(metrics)}.")
     chosen = metrics.split(",") if isinstance(metrics, str) else [metrics] if callable(metrics) else list(metrics)
     names: list[str] = []
-    for one in chosen:
-        if callable(one):
-            name = getattr(one, "__name__", type(one).__name__)
+    for metric in chosen:
+        if callable(metric):
+            name = getattr(metric, "__name__", type(metric).__name__)
             if name in METRICS and name not in OWN:
                 raise TaskError(f"'{name}' is a metric of headviz. Give your function another name.")
-            OWN[name] = one
+            OWN[name] = metric
         else:
-            name = (one if isinstance(one, str) else shown(one)).strip()
+            name = (metric if isinstance(metric, str) else shown(metric)).strip()
         names.append(name)
-    own = task.answer
-    able = [own, *(ANSWERS[job] for job in own.others if job in ANSWERS and ANSWERS[job].columns == own.columns)]
-    known = list(dict.fromkeys(name for answer in able for name in answer.metrics))
+    answers = [task.answer, *(ANSWERS[job] for job in task.answer.others if job in ANSWERS)]
+    answers = [answer for answer in answers if answer.columns == task.answer.columns]
+    valid = list(dict.fromkeys(name for answer in answers for name in answer.metrics))
     for name in names:
-        if not any(answer.measures(name) for answer in able):
-            raise TaskError(unknown_choice(f"metric of task '{task.name}'", name, known))
-    answer = next(answer for answer in able if all(map(answer.measures, names)))
+        if not any(answer.measures(name) for answer in answers):
+            raise TaskError(unknown_choice(f"metric of task '{task.name}'", name, valid))
+    answer = next(answer for answer in answers if all(map(answer.measures, names)))
     if not names or len(set(names)) < len(names):
         raise TaskError("Give at least one metric, and each once.")
     return replace(task, metrics=tuple(names), job=answer.job)

@@ -20,7 +20,7 @@ from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.span import touched_units
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
-from ..errors import TaskError
+from ..errors import TaskError, is_one_of, unknown_choice
 from .catalogue import Task
 from .readers import Table, stoppable
 
@@ -46,23 +46,23 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Columns:
-    texts: list[str]
-    pairs: list[str] | None
+    texts: tuple[str, ...]
+    pairs: tuple[str, ...] | None
     labels: np.ndarray
-    slices: list[str] | None
+    slices: tuple[str, ...] | None
     notes: tuple[str, ...]
 
 
-def require(table: Table, columns: Sequence[str], how: str, options: Sequence[str] = ()) -> None:
+def require(table: Table, columns: Sequence[str], advice: str, options: Sequence[str] = ()) -> None:
     """A ``TaskError`` if the table lacks one of these columns.
 
-    ``how`` says what the user can do; ``options`` are the options that name the columns.
+    ``advice`` says what the user can do; ``options`` are the options that name the columns.
     """
     missing = [c for c in columns if c not in table.columns]
     if missing:
         raise TaskError(
             f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
-            f"Its columns are: {', '.join(table.columns)}. {how}{header_doubt(table)}",
+            f"Its columns are: {', '.join(table.columns)}. {advice}{header_doubt(table)}",
             options=tuple(options),
         )
 
@@ -101,15 +101,23 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip
     if not keep:
         raise TaskError(f"{table.name} has no row with both a text and a label. Check which columns hold them.")
 
-    texts = [TEXTS.get(task.answer.columns, _texts)(table, c, keep) for c in mapping.texts]
+    read_texts = TEXTS.get(task.answer.columns, _texts)
+    texts = [tuple(read_texts(table, c, keep)) for c in mapping.texts]
     notes += text_doubts(table, mapping.texts, texts, keep, published=lenient)
-    labels, of_labels = READ_LABELS[task.answer.columns](table, mapping, keep, task)
-    notes += [] if lenient else of_labels
+    labels, label_notes = READ_LABELS[task.answer.columns](table, mapping, keep, task)
+    notes += [] if lenient else label_notes
     slices = None
     if mapping.slice is not None:
         cells = [table.columns[mapping.slice][i] for i in keep]
-        slices = [NO_SLICE if _is_missing(c) else _text_of(c) or NO_SLICE for c in cells]
+        slices = tuple(NO_SLICE if _is_missing(c) else _text_of(c) or NO_SLICE for c in cells)
     return Columns(texts[0], texts[1] if len(texts) > 1 else None, labels, slices, tuple(notes))
+
+
+def check_job(job: str | None) -> None:
+    """Refuse a job that the user's own data cannot have; None leaves it to the cells."""
+    jobs = [name for name, answer in ANSWERS.items() if answer.columns]
+    if job is not None and not is_one_of(job, jobs):
+        raise TaskError(unknown_choice("job of your own data", job, jobs))
 
 
 def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, job: str | None) -> Task:
@@ -151,17 +159,19 @@ def guess_label(table: TableLike, classes: Sequence[str] = (), sure: bool = Fals
     With ``sure``, in place of the last one: the only one of few values, and an empty text where there is none.
     """
     names = {name.casefold().strip(): name for name in reversed(list(table))}
-    called = next((names[n] for n in LABEL_COLUMNS if n in names), None)
-    known = {str(c).casefold() for c in classes}
-    holds = {n: sum(str(c).casefold().strip() in known for c in cells) for n, cells in table.items()}
-    most = max(holds, key=holds.__getitem__, default="")
+    usual = next((names[n] for n in LABEL_COLUMNS if n in names), None)
+    if usual is not None:
+        return usual
+    lower_classes = {str(c).casefold() for c in classes}
+    counts = {n: sum(str(c).casefold().strip() in lower_classes for c in cells) for n, cells in table.items()}
+    column = max(counts, key=counts.__getitem__, default="")
     # an empty cell or a misspelt class in some rows does not hide the column
-    if (label := called or (most if most and 2 * holds[most] > len(table[most]) else None)) is not None:
-        return label
+    if column and 2 * counts[column] > len(table[column]):
+        return column
     if not sure:
         return list(table)[-1]
-    few = [name for name, cells in table.items() if _has_classes(cells)]
-    return few[0] if len(few) == 1 else ""
+    candidates = [name for name, cells in table.items() if _has_classes(cells)]
+    return candidates[0] if len(candidates) == 1 else ""
 
 
 def _has_classes(cells: Sequence[Any]) -> bool:
@@ -172,25 +182,29 @@ def _has_classes(cells: Sequence[Any]) -> bool:
     return 2 <= len(values) <= min(MAX_CLASSES, len(cells) // 3)
 
 
-def guess_texts(table: TableLike, label: str, wanted: int | None = None, sure: bool = False) -> list[str]:
-    """Columns with usual names for texts, else the first in which most cells have several words: two, or as many as the
-    model takes. With ``sure`` none where more columns than one have several words."""
+def guess_texts(table: TableLike, label: str, num_texts: int | None = None, sure: bool = False) -> list[str]:
+    """Columns with usual names for texts, else the first ones in which most cells have several words.
+
+    ``num_texts`` is how many the model takes; None = one or two. With ``sure``, an empty list where several columns
+    have cells of several words.
+    """
     others = [n for n in table if n != label]
     names = {name.casefold().strip(): name for name in reversed(others)}
     pair = next(([names[n] for n in pair] for pair in PAIRED_COLUMNS if set(pair) <= set(names)), None)
-    if pair is not None and wanted != 1:
+    if pair is not None and num_texts != 1:
         return pair
-    if wanted != 2 and (one := next((names[n] for n in TEXT_COLUMNS if n in names), None)) is not None:
-        return [one]
+    usual = next((names[n] for n in TEXT_COLUMNS if n in names), None)
+    if usual is not None and num_texts != 2:
+        return [usual]
     texts = [n for n in others if _wordy(table[n][:200])]
     if sure:
         return texts if len(texts) == 1 else []
-    return (texts or others)[: 2 if len(texts) > 1 and wanted != 1 else 1]
+    return (texts or others)[: 2 if len(texts) > 1 and num_texts != 1 else 1]
 
 
 def _wordy(cells: Sequence[Any]) -> bool:
-    several = sum(isinstance(c, str) and len(c.split()) > 1 for c in cells)
-    return 2 * several > len(cells)
+    """Whether most cells are texts of several words."""
+    return 2 * sum(isinstance(c, str) and len(c.split()) > 1 for c in cells) > len(cells)
 
 
 def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
@@ -347,12 +361,13 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
     names, columns = task.label_names, mapping.labels
     if len(columns) == 1:
         cells = [split_labels(table.columns[columns[0]][i]) for i in keep]
-        held = np.array([[name in one for name in names] for one in cells], dtype=np.int64)
-        return held, _lacking(names, held)
+        out = np.array([[name in labels for name in names] for labels in cells], dtype=np.int64)
+        return out, _lacking(names, out)
     out = np.empty((len(keep), len(columns)), dtype=np.int64)
     for j, column in enumerate(columns):
         for k, i in enumerate(keep):
-            value = _as_number(int(cell) if isinstance(cell := table.columns[column][i], bool) else cell)
+            cell = table.columns[column][i]
+            value = _as_number(int(cell) if isinstance(cell, bool) else cell)
             if value not in (0, 1):
                 raise TaskError(
                     f"{table.at(i)}: column '{column}' holds {_shown(cell)}; a column for one of several labels holds "
@@ -364,15 +379,15 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
 
 
 def _lacking(names: Sequence[str], labels: np.ndarray) -> list[str]:
-    held = labels.max(axis=0).tolist()
-    return [f"no row has the label {name}" for name, there in zip(names, held, strict=True) if not there]
+    counts = labels.sum(axis=0).tolist()
+    return [f"no row has the label {name}" for name, count in zip(names, counts, strict=True) if not count]
 
 
 def split_labels(cell: Any) -> tuple[str, ...]:
     """The labels in one cell, ``a|b``; none in an empty one."""
     if _is_blank(cell):
         return ()
-    return tuple(dict.fromkeys(part.strip() for part in label_text(cell).split(SEVERAL) if part.strip()))
+    return tuple(dict.fromkeys(name.strip() for name in label_text(cell).split(SEVERAL) if name.strip()))
 
 
 def _names_of_several(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
@@ -421,8 +436,8 @@ def _tags(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Re
                 f"{', '.join(names)}."
             )
         ids[k, : len(tags)] = [lookup[tag] for tag in tags]
-    there = np.bincount(ids[ids >= 0], minlength=len(names))
-    notes = [f"no word has the tag {n}" for n, c in zip(names, there, strict=True) if not c and n[:2] != INSIDE]
+    counts = np.bincount(ids[ids >= 0], minlength=len(names))
+    notes = [f"no word has the tag {n}" for n, c in zip(names, counts, strict=True) if not c and n[:2] != INSIDE]
     if types_in(names) and (stray := int(((ids > 0) & (ids % 2 == 0) & ~spans(ids)[1]).sum())):
         notes.append(
             f"{stray:,} words have a tag I-… without a span before them, and are in none: in IOB2 a span begins with B-"
@@ -493,12 +508,12 @@ NAMES = {"class": class_names, "labels": _names_of_several, "tokens": _names_of_
 
 
 def _label_lookup(classes: Sequence[str], names: Sequence[str]) -> dict[str, int]:
-    """For each label found in the file the class it stands for: its name, or its number in the task's order."""
+    """The class number of each label in the file, which is a class's name, or its number in the task's order."""
     lookup: dict[str, int] = {}
     for text in classes:
-        where = match_names([text], names)
-        if where is not None:
-            lookup[text] = where[0]
+        matches = match_names([text], names)
+        if matches is not None:
+            lookup[text] = matches[0]
         elif text.isdecimal() and len(text) <= 9 and int(text) < len(names):
             lookup[text] = int(text)
     return lookup
@@ -520,14 +535,14 @@ def header_doubt(table: Table) -> str:
 
 
 def text_doubts(
-    table: Table, columns: Sequence[str], texts: Sequence[list[str]], keep: Sequence[int], published: bool
+    table: Table, columns: Sequence[str], texts: Sequence[Sequence[str]], keep: Sequence[int], published: bool
 ) -> list[str]:
     """Notes about empty texts, and about fields of a tsv file that another program seems to have quoted."""
     notes = []
     empty = sorted(
         (i, c)
-        for c, own in zip(columns, texts, strict=True)
-        for i, t in zip(stoppable(keep), own, strict=True)
+        for c, column_texts in zip(columns, texts, strict=True)
+        for i, t in zip(stoppable(keep), column_texts, strict=True)
         if not t.strip()
     )
     if empty:

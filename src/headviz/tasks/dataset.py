@@ -18,7 +18,7 @@ from ..answers.answer import Answer
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..results import Shown
 from .catalogue import Task, get_task
-from .columns import Mapping, custom_task, take
+from .columns import Mapping, check_job, custom_task, take
 from .readers import table_of
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # One thread at a time uses a tokenizer: where it cuts texts, and which language it reads, is kept inside it.
 
 
-PIECE = 1000  # texts that are read at once, so that others need not wait long
-_LOCKS: dict[int, Lock] = {}  # by id: the lock of a tokenizer that is gone does as well for the next one there
+PIECE = 1000  # texts for which a tokenizer is locked, so that other threads need not wait long
+_LOCKS: dict[int, Lock] = {}  # by the tokenizer's id; a later tokenizer may get the same id, and then the same lock
 
 
 def alone_with(tokenizer: object) -> Lock:
@@ -38,8 +38,8 @@ def alone_with(tokenizer: object) -> Lock:
 
 
 def pieces(count: int) -> Iterator[slice]:
-    """Places of so many texts, ``PIECE`` at a time."""
-    return (slice(at, at + PIECE) for at in range(0, count, PIECE))
+    """Slices of ``PIECE`` texts, which together cover ``count`` texts."""
+    return (slice(start, start + PIECE) for start in range(0, count, PIECE))
 
 
 if hasattr(os, "register_at_fork"):  # a lock that another thread holds at a fork would never be opened in the child
@@ -166,7 +166,7 @@ class Dataset(Shown):
         *,
         job: str | None = None,
     ) -> Dataset:
-        """Texts in memory as data of one's own. Labels are names or numbers of classes, or the numbers to be predicted.
+        """Texts in memory as task ``custom``. Labels are names or numbers of classes, or the numbers to be predicted.
 
         ``job`` as for ``load_task``, where the labels do not tell: "number" for whole numbers to be predicted.
 
@@ -176,6 +176,7 @@ class Dataset(Shown):
         (2, ('neg', 'pos'), [1, 0])
         """
         task = get_task("custom")
+        check_job(job)
         if isinstance(texts, str) or isinstance(pairs, str):
             raise TaskError("Texts and pairs are lists of texts, such as ['good film', 'bad film'], not one text.")
         if labels is None:
@@ -184,16 +185,8 @@ class Dataset(Shown):
         table = table_of(cells, "texts in memory")
         mapping = Mapping(("text",) if pairs is None else ("text", "pair"), ("label",))
         task = custom_task(task, table.columns["label"], table.name, mapping, job)
-        read = take(table, mapping, task)
-        return cls(
-            task,
-            "dev",
-            tuple(read.texts),
-            None if read.pairs is None else tuple(read.pairs),
-            read.labels,
-            origin=table.name,
-            notes=read.notes,
-        )
+        columns = take(table, mapping, task)
+        return cls(task, "dev", columns.texts, columns.pairs, columns.labels, origin=table.name, notes=columns.notes)
 
     def __repr__(self) -> str:
         labels = f", labels {', '.join(self.label_names)}" if self.label_names else ""
@@ -207,8 +200,8 @@ class Dataset(Shown):
         if not isinstance(self.task, Task):
             raise TaskError(f"The task of a data set is one of headviz.tasks.get_task(name), not {shown(self.task)}.")
         for name in ("texts", "pairs"):
-            if wrong := [v for v in getattr(self, name) or () if not isinstance(v, str)][:1]:
-                raise TaskError(f"One of the {name} is {shown(wrong[0])}, which is no text.")
+            if invalid := [v for v in getattr(self, name) or () if not isinstance(v, str)][:1]:
+                raise TaskError(f"One of the {name} is {shown(invalid[0])}, which is no text.")
         n = len(self.texts)
         for name in ("pairs", "labels", "slices"):
             value = getattr(self, name)
@@ -281,8 +274,8 @@ class Dataset(Shown):
     def digest(self) -> str:
         """SHA-256 of the content: texts, pairs, labels with names and thresholds, slices; not of where it came from."""
         digest = hashlib.sha256(b"headviz-dataset-1")
-        for part in (self.texts, self.pairs, self.label_names, self.slices):
-            _add_strings(digest, part)
+        for strings in (self.texts, self.pairs, self.label_names, self.slices):
+            _add_strings(digest, strings)
         if self.labels is None:
             digest.update(b"unlabelled")
         else:
@@ -376,9 +369,11 @@ def chosen_on(train: Dataset, dev: Dataset) -> str:
     )
 
 
-def _overlap_message(train: Dataset, dev: Dataset, follows: str) -> str:
-    known = set(zip(train.texts, train.pairs or train.texts, strict=True))
-    count = sum(one in known for one in zip(dev.texts, dev.pairs or dev.texts, strict=True))
+def _overlap_message(train: Dataset, dev: Dataset, consequence: str) -> str:
+    train_texts = set(zip(train.texts, train.pairs or train.texts, strict=True))
+    count = sum(texts in train_texts for texts in zip(dev.texts, dev.pairs or dev.texts, strict=True))
     if count < SHARED * len(dev):
         return ""
-    return f"{count:,} of {len(dev):,} dev examples are among the training examples, too, {follows}. Give two files."
+    return (
+        f"{count:,} of {len(dev):,} dev examples are among the training examples, too, {consequence}. Give two files."
+    )

@@ -20,7 +20,7 @@ from ..answers import ANSWERS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.rank import RANK
-from ..errors import TaskError, is_one_of, shown, unknown_choice
+from ..errors import TaskError, is_one_of, shown
 from ..storage.paths import broken_off, obtain, outside_path
 from . import columns
 from .catalogue import Task, check_split, get_task, judged_by
@@ -40,7 +40,7 @@ from .readers import (
     read_tables,
     table_of,
 )
-from .sampling import limited
+from .sampling import limited, require_size
 
 if TYPE_CHECKING:  # huggingface_hub loads it with its functions, and an HTTP client with it
     import huggingface_hub.errors
@@ -104,15 +104,14 @@ def load_task(
         raise TaskError(
             f"Task '{name}' defines its own labels. Leave that option to 'custom' (--regression, regression=)."
         )
-    if regression:
-        job = NUMBER.job if job is None else job
-    elif regression is not None:
-        job = ONE_CLASS.job if job is None else job
-    known = [one for one, answer in ANSWERS.items() if answer.columns]
-    if job is not None and name == "custom" and not is_one_of(job, known):
-        raise TaskError(unknown_choice("job of your own data", job, known))
-    if separator is not None and (separator := SIGNS.get(separator, separator)) not in SEPARATORS:
-        raise TaskError(f"A separator is one of {', '.join(SIGNS)}, or the sign itself, not {shown(separator)}.")
+    if regression is not None and job is None:
+        job = NUMBER.job if regression else ONE_CLASS.job
+    if name == "custom":
+        columns.check_job(job)
+    if separator is not None:
+        if not is_one_of(separator, (*SIGNS, *SEPARATORS)):
+            raise TaskError(f"A separator is one of {', '.join(SIGNS)}, or the sign itself, not {shown(separator)}.")
+        separator = SIGNS.get(separator, separator)
     if data is not None:
         files = _files_of(task, data, separator, skip_bad)
         data_read = _load_local(task, split, files, texts, label_column, slice_column, job)
@@ -154,8 +153,8 @@ def _decided_at(data: Dataset, thresholds: str | float | Sequence[float]) -> Dat
     names = data.label_names
     each *= len(names) if len(each) == 1 else 1
     data.answer.at(each, names)  # refuses what cannot be
-    listed = ", ".join(f"{least:g} ({name})" for name, least in zip(names, each, strict=True))
-    note = f"predicted where the probability is above {listed}"
+    by_name = ", ".join(f"{threshold:g} ({name})" for name, threshold in zip(names, each, strict=True))
+    note = f"predicted where the probability is above {by_name}"
     return replace(data, task=replace(data.task, thresholds=each), notes=(*data.notes, note))
 
 
@@ -179,9 +178,9 @@ def grammar_of(task: Task) -> tuple[dict[str, str], Callable[[str], list[tuple[s
 def _column_names(what: str, columns: str | Sequence[str]) -> tuple[str, ...]:
     """One or two different names for texts, one or more for labels."""
     parts = columns.split(",") if isinstance(columns, str) else columns
-    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+    if not isinstance(parts, list | tuple) or not all(isinstance(name, str) for name in parts):
         raise TaskError(f"The {what} columns are given by name, such as 'a,b', not as {shown(columns)}.")
-    names = tuple(part.strip() for part in parts)
+    names = tuple(name.strip() for name in parts)
     most = 2 if what == "text" else len(names)
     if not 1 <= len(names) <= most or not all(names) or len(set(names)) != len(names):
         count, option = ("one or two", "text_columns") if what == "text" else ("one or more", "label_column")
@@ -192,14 +191,14 @@ def _column_names(what: str, columns: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _load_shipped(task: Task, split: str, limit: int | None = None) -> Dataset:
+def _load_shipped(task: Task, split: str, limit: int | None) -> Dataset:
     """The shipped rows: text, pair, label (if there are classes), slice. A larger limit asks for more of them."""
     module = import_module(str(task.source.module))
     rows = module.read_split(split)
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise TaskError(f"The limit is a number of examples from 1 up, not {shown(limit)}.")
-    if limit is not None and limit > len(rows) and hasattr(module, "read_more"):
-        rows = module.read_more(split, limit)
+    if limit is not None:
+        require_size(limit, "limit")
+        if limit > len(rows) and hasattr(module, "read_more"):
+            rows = module.read_more(split, limit)
     index = {label: i for i, label in enumerate(task.label_names)}
     return Dataset(
         task,
@@ -217,55 +216,62 @@ def _load_hub(task: Task, split: str) -> Dataset:
     source = task.source
     filename = source.hub_file(split)
     mapping = Mapping(source.hub_columns, ("label",))
-    table = read_hub(str(source.repo), filename, (*mapping.texts, *mapping.labels), task.name)
-    columns.require(table, (*mapping.texts, *mapping.labels), "The files on the hub have changed; update headviz.")
+    names = (*mapping.texts, *mapping.labels)
+    path = fetch(str(source.repo), filename, task.name)
+    try:
+        table = read_parquet(path, names)
+    except TaskError as error:
+        raise TaskError(
+            f"The downloaded copy of {source.repo}/{filename} is damaged or incomplete. Delete {path} and try again."
+        ) from error
+    columns.require(table, names, "The files on the hub have changed; update headviz.")
     return _dataset(task, split, table, mapping, f"hub: {source.repo}/{filename}", published=True)
 
 
 @dataclass(frozen=True)
 class _Files:
-    """The user's own data: a folder, a file, or what is in memory, by split or for any."""
+    """The user's own data: a folder, a file, or an object in memory, by split or for any."""
 
-    place: Path | None
-    held: Any
+    path: Path | None
+    data: Any  # in memory
     separator: str | None
     skip_bad: bool
 
     def paths(self, task: Task, split: str) -> list[Path]:
-        return [] if self.place is None else find_files(task, split, self.place)
+        return [] if self.path is None else find_files(task, split, self.path)
 
     def table(self, task: Task, split: str, published: bool = False) -> Table:
-        if self.place is not None:
+        if self.path is not None:
             headerless = task.source.headerless if published else None
             return read_tables(self.paths(task, split), headerless, published or self.skip_bad, self.separator)
-        name = f"the {type(self.held).__name__}"
+        name = f"the {type(self.data).__name__}"
         if not self.by_split:
-            return table_of(self.held, name)
-        stems = [stem for stem in _stems(task, split) if stem in self.held]
+            return table_of(self.data, name)
+        stems = [stem for stem in _stems(task, split) if stem in self.data]
         if not stems:
             raise TaskError(
-                f"{name} has no split '{split}'. It has: {', '.join(map(str, self.held))}.",
+                f"{name} has no split '{split}'. It has: {', '.join(map(str, self.data))}.",
                 code="no-split",
                 split=split,
                 place=None,
             )
-        return table_of(self.held[stems[0]], f"{name}, {stems[0]}")
+        return table_of(self.data[stems[0]], f"{name}, {stems[0]}")
 
     @property
     def by_split(self) -> bool:
         """Whether other splits of the same data are there."""
-        if self.place is not None:
-            return self.place.is_dir()
+        if self.path is not None:
+            return self.path.is_dir()
         return (
-            isinstance(self.held, collections.abc.Mapping)
-            and bool(self.held)
-            and all(map(in_memory_table, self.held.values()))
+            isinstance(self.data, collections.abc.Mapping)
+            and bool(self.data)
+            and all(map(_is_split, self.data.values()))
         )
 
 
-def in_memory_table(data: Any) -> bool:
+def _is_split(value: Any) -> bool:
     """Whether a value of a dict is a split, not a column."""
-    return in_memory(data) and not (isinstance(data, list | tuple) and not isinstance(next(iter(data), None), dict))
+    return in_memory(value) and not (isinstance(value, list | tuple) and not isinstance(next(iter(value), None), dict))
 
 
 def _files_of(task: Task, data: Any, separator: str | None, skip_bad: bool) -> _Files:
@@ -286,14 +292,14 @@ def _load_local(
     job: str | None,
 ) -> Dataset:
     ranking = None
-    if task.name == "custom" and files.place is not None:
-        ranking = read_ranking(files.place, split)
+    if task.name == "custom" and files.path is not None:
+        ranking = read_ranking(files.path, split)
     if ranking is not None:
         texts, label, job = RANK.text_columns, RANK.label_column, job or RANK.job
     paths = [] if ranking is not None else files.paths(task, split)
-    if (own := task.answer.own.get("reader")) is not None:
-        read: Dataset = plugins.function(own)(task, split, paths[0], texts, label, slice_column)
-        return read
+    if (reader := task.answer.own.get("reader")) is not None:
+        dataset: Dataset = plugins.function(reader)(task, split, paths[0], texts, label, slice_column)
+        return dataset
     # GLUE's own files hold a few broken rows, which are always left out
     glue = texts is None and label is None and bool(task.source.local_folder)
     published = glue and bool(paths) and paths[0].suffix.lower() == ".tsv"
@@ -312,35 +318,32 @@ def _load_local(
         for other in task.splits if files.by_split and len(mapping.labels) == 1 else ():
             cells += [] if other == split else _other_labels(task, other, files, paths, mapping.labels[0])
         task = columns.custom_task(task, cells, table.name, mapping, job)
-    origin = f"file: {table.name}" if files.place is not None else f"in memory: {table.name}"
+    origin = f"file: {table.name}" if files.path is not None else f"in memory: {table.name}"
     data = _dataset(task, split, table, mapping, origin, published, files.skip_bad)
-    return replace(data, notes=(*guessed, *data.notes, *_other_name(task, split, files.place, paths)))
+    other_name = _other_name(task, split, paths[0]) if paths == [files.path] else []
+    return replace(data, notes=(*guessed, *data.notes, *other_name))
 
 
-def _other_name(task: Task, split: str, place: Path | None, paths: Sequence[Path]) -> list[str]:
-    """The message on a file that the user named, where its name is that of another split."""
-    if [place] != list(paths):
-        return []
-    path = paths[0]
-    names = {one: _stems(task, one) for one in task.splits}
-    other = [one for one, stems in names.items() if path.name.partition(".")[0] in stems]
-    return [] if not other or split in other else [f"{path.name} is read as {split}; its name says {other[0]}"]
+def _other_name(task: Task, split: str, path: Path) -> list[str]:
+    """The message on a file whose name is that of another split."""
+    splits = [name for name in task.splits if path.name.partition(".")[0] in _stems(task, name)]
+    return [] if not splits or split in splits else [f"{path.name} is read as {split}; its name says {splits[0]}"]
 
 
 def _dataset(
     task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool, skip_bad: bool = False
 ) -> Dataset:
-    got = columns.take(table, mapping, task, lenient=published, skip_bad=skip_bad)
+    cells = columns.take(table, mapping, task, lenient=published, skip_bad=skip_bad)
     data = Dataset(
         task,
         split,
-        texts=tuple(got.texts),
-        pairs=None if got.pairs is None else tuple(got.pairs),
-        labels=got.labels,
-        slices=None if got.slices is None else tuple(got.slices),
-        slice_name=None if got.slices is None else mapping.slice,
+        texts=cells.texts,
+        pairs=cells.pairs,
+        labels=cells.labels,
+        slices=cells.slices,
+        slice_name=mapping.slice,
         origin=origin,
-        notes=got.notes,
+        notes=cells.notes,
     )
     name, slices = (None if data.slices else task.answer.slices(data)) or (data.slice_name, data.slices)
     slices = None if slices is None else tuple(slices)
@@ -352,11 +355,11 @@ def _stems(task: Task, split: str) -> list[str]:
     return list(dict.fromkeys((task.source.splits[split][1], split, *_OTHER_STEMS.get(split, ()))))
 
 
-def require_files(task: Task, place: Path) -> None:
-    """Refuse a place of data that is not there."""
-    if not place.is_file() and not place.is_dir():
-        whose = "your own files" if task.source.own else f"the {task.title} files"
-        raise TaskError(f"There is no folder or file {place}. Give the folder with {whose} (--data).")
+def require_files(task: Task, path: Path) -> None:
+    """Refuse a path where there is neither a folder nor a file."""
+    if not path.is_file() and not path.is_dir():
+        files = "your own files" if task.source.own else f"the {task.title} files"
+        raise TaskError(f"There is no folder or file {path}. Give the folder with {files} (--data).")
 
 
 def find_files(task: Task, split: str, folder: Path) -> list[Path]:
@@ -368,19 +371,20 @@ def find_files(task: Task, split: str, folder: Path) -> list[Path]:
         return _parts(folder, None)
     stems = _stems(task, split)
     inside = task.source.local_folder
-    for place in [folder, *([folder / inside] if inside else []), folder / "data"]:
+    for directory in [folder, *([folder / inside] if inside else []), folder / "data"]:
         for stem in stems:
-            there = [p for p in (place / f"{stem}.{ending}" for ending in _ENDINGS) if p.is_file()]
-            if len(there) > 1:  # a .txt next to a table may be anything
-                there = [p for p in there if format_of(p) not in IN_COLUMNS] or there
-            if len(there) > 1:
+            files = [p for p in (directory / f"{stem}.{ending}" for ending in _ENDINGS) if p.is_file()]
+            if len(files) > 1:  # a .txt next to a table may be anything
+                files = [p for p in files if format_of(p) not in IN_COLUMNS] or files
+            if len(files) > 1:
                 raise TaskError(
-                    f"{place} has both {there[0].name} and {there[1].name}. "
+                    f"{directory} has both {files[0].name} and {files[1].name}. "
                     "Keep one of them, or give the file itself (--data)."
                 )
-            if there:
-                return there
-            if parts := _parts(place / stem, None) if (place / stem / _SAVED).is_file() else _parts(place, stem):
+            if files:
+                return files
+            saved = directory / stem
+            if parts := _parts(saved, None) if (saved / _SAVED).is_file() else _parts(directory, stem):
                 return parts
     raise TaskError(
         f"{folder} has no {split} file for task '{task.name}'. Looked for {', '.join(stems)} "
@@ -400,9 +404,9 @@ def _parts(folder: Path, stem: str | None) -> list[Path]:
         if match is None or not format_of(path) or stem not in (None, match[1]):
             continue
         parts[int(match[2])], total = path, max(total, int(match[3]))
-    if lost := [number for number in range(total) if number not in parts]:
+    if missing := [number for number in range(total) if number not in parts]:
         raise TaskError(
-            f"{folder} has {len(parts)} of {total} parts of {stem or 'the data'}; number {lost[0]} is missing."
+            f"{folder} has {len(parts)} of {total} parts of {stem or 'the data'}; number {missing[0]} is missing."
         )
     return [parts[number] for number in range(total)]
 
@@ -436,57 +440,46 @@ def _map_local(
         if texts is not None:
             guessed.append(f"the text is column {' and '.join(map(repr, texts))}")
     if texts is None:
-        known = [c for c in (source.local_columns, source.hub_columns) if c]
-        if not known:
+        expected = [c for c in (source.local_columns, source.hub_columns) if c]
+        if not expected:
             raise TaskError(
                 f"Which columns of {table.name} hold the texts? Name one or two of: {', '.join(table.columns)} "
                 "(--text-columns, text_columns=).",
                 options=("text_columns",),
             )
-        texts = next((c for c in known if all(name in table.columns for name in c)), known[0])
+        texts = next((c for c in expected if all(name in table.columns for name in c)), expected[0])
     elif task.num_texts not in (None, len(texts)):
         kind = "pairs of texts: name two columns" if task.num_texts == 2 else "single texts: name one column"
         raise TaskError(f"Task '{task.name}' has {kind}, not {', '.join(texts)}.")
     if label is None:
         label = next((c for c in (source.local_label, "label") if c in table.columns), source.local_label)
     if isinstance(label, str):  # a comma may be part of a name
-        label = [label] if label in table.columns else [part.strip() for part in label.split(",")]
+        label = [label] if label in table.columns else [name.strip() for name in label.split(",")]
     labels = tuple(label)
     if slice_column is None and task.slice_name in table.columns:
         slice_column = task.slice_name
     columns.require(table, (*texts, *labels, *([] if slice_column is None else [slice_column])), _MAP_LOCAL, _MAPPING)
-    if both := [one for one in labels if one in texts]:
-        raise TaskError(f"Column '{both[0]}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
+    if shared := [name for name in labels if name in texts]:
+        raise TaskError(f"Column '{shared[0]}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
     if len(set(labels)) < len(labels):
         raise TaskError(f"The label columns {', '.join(labels)} are not all different. {_MAP_LOCAL}", options=_MAPPING)
-    how = ["; ".join(guessed) + " (--text-columns and --label-column name others)"] if guessed else []
-    return Mapping(texts, labels, slice_column), how
+    notes = ["; ".join(guessed) + " (--text-columns and --label-column name others)"] if guessed else []
+    return Mapping(texts, labels, slice_column), notes
 
 
 def _other_labels(task: Task, split: str, files: _Files, paths: Sequence[Path], label: str) -> list[object]:
     try:
-        other = files.paths(task, split)
+        other_paths = files.paths(task, split)
     except TaskError:
         return []  # a task may have fewer files; loading that split says so
-    if files.place is None and not any(stem in files.held for stem in _stems(task, split)):
+    if files.path is None and not any(stem in files.data for stem in _stems(task, split)):
         return []
-    if files.place is not None and other == list(paths):
+    if files.path is not None and other_paths == list(paths):
         return []
     return files.table(task, split).columns.get(label, [])
 
 
 # parquet files of the Hugging Face hub, read through its own client and cache -----------------------------------------
-
-
-def read_hub(repo: str, filename: str, columns: Sequence[str], task: str) -> Table:
-    """Columns of one parquet file of a dataset repository; downloaded once, then read from the cache."""
-    path = fetch(repo, filename, task)
-    try:
-        return read_parquet(path, columns)
-    except TaskError as error:
-        raise TaskError(
-            f"The downloaded copy of {repo}/{filename} is damaged or incomplete. Delete {path} and try again."
-        ) from error
 
 
 def fetch(repo: str, filename: str, task: str) -> Path:

@@ -66,8 +66,7 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
 
     Units stay whole: of queries as many are drawn as have about so many passages.
     """
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise OptionError(f"The limit is a number of examples from 1 up, not {shown(limit)}.")
+    require_size(limit, "limit")
     if limit >= len(data):
         return np.arange(len(data))
     rank, units = unit_ranks(data, seed), members_of(data)
@@ -77,10 +76,10 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
     group, slices = group[first], slices[first]
     chosen: list[np.ndarray] = []
     share = proportional(_counts(group), max(1, limit * len(units) // len(data)))
-    for label, wanted in share.items():
+    for label, size in share.items():
         members = np.flatnonzero(group == label)
-        inner = proportional(_counts(slices[members]), wanted)
-        chosen += [lowest_ranks(members[slices[members] == name], rank, count) for name, count in inner.items()]
+        by_slice = proportional(_counts(slices[members]), size)
+        chosen += [lowest_ranks(members[slices[members] == name], rank, count) for name, count in by_slice.items()]
     return np.sort(np.concatenate([units[i] for i in np.concatenate(chosen)]))
 
 
@@ -120,17 +119,19 @@ def sample(
     """
     require_dataset(data)
     require_size(n)
-    how = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")
+    filter_ = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")
     group, names = data.answer.groups(data)
     if not len(data):
         raise TaskError(f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from.")
-    # lengths are counted where they are asked for: a tokenizer takes its time
-    units, text = members_of(data), np.zeros(len(data)) if how.kind == "none" else text_lengths(data, lengths)
-    counted = np.array([text[members].mean() for members in units]) if len(units) < len(data) else text
+    units = members_of(data)
+    # counted only for a filter: a tokenizer takes its time
+    unit_lengths = np.zeros(len(data)) if filter_.kind == "none" else text_lengths(data, lengths)
+    if len(units) < len(data):
+        unit_lengths = np.array([unit_lengths[members].mean() for members in units])
     group = group[[members[0] for members in units]]
-    band = how.band(counted)
+    band = filter_.band(unit_lengths)
     low, high = band if band is not None else (-np.inf, np.inf)
-    inside = (counted >= low) & (counted <= high)
+    inside = (unit_lengths >= low) & (unit_lengths <= high)
     if not inside.any():
         raise TaskError(f"No example is {low:.4g} to {high:.4g} long. Widen the band, or draw without a length filter.")
     rank = unit_ranks(data, seed)
@@ -142,26 +143,26 @@ def sample(
         drawn=len(at),
         total=len(data),
         seed=seed,
-        length_filter=how,
+        length_filter=filter_,
         unit="words" if lengths is None else "tokens",
         band=band,
-        too_short=int((counted < low).sum()),
-        too_long=int((counted > high).sum()),
+        too_short=int((unit_lengths < low).sum()),
+        too_long=int((unit_lengths > high).sum()),
         wanted=wanted,
         available={name: int((inside & (group == k)).sum()) for k, name in enumerate(names)},
-        per_class={name: len(part) for name, part in zip(names, chosen, strict=True)},
+        per_class={name: len(members) for name, members in zip(names, chosen, strict=True)},
     )
     return data.subset(at, report)
 
 
-def require_size(n: object) -> None:
+def require_size(n: object, name: str = "sample size") -> None:
     """An ``OptionError`` for what is no number of examples."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise OptionError(f"The sample size is a number of examples from 1 up, not {shown(n)}.")
+        raise OptionError(f"The {name} is a number of examples from 1 up, not {shown(n)}.")
 
 
 def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None) -> np.ndarray:
-    """The length of each example with its pair: as given, by a tokenizer, or in words between spaces."""
+    """The length of each example with its pair: ``lengths`` itself, tokens of a tokenizer, or words between spaces."""
     if lengths is None:
         words = [len(text.split()) for text in data.texts]
         for i, pair in enumerate(data.pairs or ()):
@@ -170,10 +171,10 @@ def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[.
     if callable(lengths):
         # without truncation: the filter is about the texts, not about a model's limit
         counts: list[int] = []
-        for at in pieces(len(data)):
-            pairs = None if data.pairs is None else list(data.pairs[at])
+        for piece in pieces(len(data)):
+            pairs = None if data.pairs is None else list(data.pairs[piece])
             with alone_with(lengths):
-                encoded = lengths(list(data.texts[at]), pairs, truncation=False, verbose=False)
+                encoded = lengths(list(data.texts[piece]), pairs, truncation=False, verbose=False)
             counts += [len(ids) for ids in encoded["input_ids"]]
         return np.array(counts, dtype=np.int64)
     counted = np.asarray(lengths)
@@ -184,5 +185,5 @@ def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[.
 
 def _equal_parts(n: int, names: Sequence[str]) -> dict[str, int]:
     """n in equal parts; a remainder goes to the first classes, one each."""
-    each, left = divmod(n, len(names))
-    return {name: each + (k < left) for k, name in enumerate(names)}
+    each, remainder = divmod(n, len(names))
+    return {name: each + (k < remainder) for k, name in enumerate(names)}
