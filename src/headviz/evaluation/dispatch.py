@@ -65,7 +65,7 @@ def gold_answers(
 
     Both are None where the encodings hold the gold answers, as for sentences to translate.
     """
-    _ = data.gold  # complains about data without labels
+    _ = data.gold  # refuses data without labels
     order = class_order(clf, data, label_order)
     return order, gold_for(data, order)
 
@@ -113,22 +113,29 @@ def evaluate(
     require_dataset(data)
     if batch_tokens is not None:
         whole_number(batch_tokens, "batch_tokens", 1)
-    chosen = StandIn.of(ablation)
-    own = data.answer.own.get("evaluate")
-    if own is None or chosen.of_the_text:
-        at_once = BATCH_TOKENS if batch_tokens is None and clf.device.type == "cpu" else batch_tokens
-        options = EvaluatorOptions(budget=0, chunk_tokens=at_once, precision=precision)
-        keywords: Keywords = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
-        keywords["cancel"] = cancel
-        made = evaluator_of(clf, data, options, **keywords)
-        result = made.evaluate(mask, progress=progress, cancel=cancel)
+    stand_in = StandIn.of(ablation)
+    evaluate_job = data.answer.own.get("evaluate")
+    if evaluate_job is None or stand_in.of_the_text:
+        chunk_tokens = BATCH_TOKENS if batch_tokens is None and clf.device.type == "cpu" else batch_tokens
+        options = EvaluatorOptions(budget=0, chunk_tokens=chunk_tokens, precision=precision)
+        evaluator = evaluator_of(
+            clf,
+            data,
+            options,
+            ablation=stand_in,
+            reference=reference,
+            label_order=label_order,
+            beams=beams,
+            cancel=cancel,
+        )
+        result = evaluator.evaluate(mask, progress=progress, cancel=cancel)
         return replace(result, seconds=time.perf_counter() - start)  # with the time that making it took
     data.answer.refuse(clf, data)
-    clf = _filled(clf, chosen, reference, label_order, None, cancel)
-    once: Evaluation = plugins.function(own)(
+    clf = _filled(clf, stand_in, reference, label_order, None, cancel)
+    evaluation: Evaluation = plugins.function(evaluate_job)(
         clf, data, mask, beams=beams, batch_tokens=batch_tokens or BATCH_TOKENS, progress=progress, cancel=cancel
     )
-    return once
+    return evaluation
 
 
 class Keywords(TypedDict, total=False):
@@ -175,45 +182,41 @@ def evaluator_of(
     """
     require_model(clf)
     require_dataset(data)
-    chosen, donors = StandIn.of(ablation), None
-    if chosen.of_the_text:
-        if chosen.kind not in getattr(clf, "ablations", ()):
-            raise ModelError(f"Ablation '{chosen.kind}' is for classifiers; '{clf.name}' is {clf.title}. Choose mean.")
-        make = Donors if chosen.kind == RESAMPLE else PlaceMeans
-        donors = make(cast("Classifier", clf), required(reference, chosen), chosen, progress, cancel)
+    stand_in, donors = StandIn.of(ablation), None
+    if stand_in.of_the_text:
+        kind = stand_in.kind
+        if kind not in getattr(clf, "ablations", ()):
+            raise ModelError(f"Ablation '{kind}' is for classifiers; '{clf.name}' is {clf.title}. Choose mean.")
+        make = Donors if kind == RESAMPLE else PlaceMeans
+        donors = make(cast("Classifier", clf), required(reference, stand_in), stand_in, progress, cancel)
     else:
-        clf = _filled(clf, chosen, reference, label_order, progress, cancel)
-    of_job = plugins.function(data.answer.own.get("evaluator", _of_texts))
-    evaluator: MaskEvaluator = of_job(clf, data, options, label_order, beams, donors, cancel)
+        clf = _filled(clf, stand_in, reference, label_order, progress, cancel)
+    evaluator_of_job = plugins.function(data.answer.own.get("evaluator", _of_texts))
+    evaluator: MaskEvaluator = evaluator_of_job(clf, data, options, label_order, beams, donors, cancel)
     return evaluator
 
 
 def with_stand_in(
-    evaluator: MaskEvaluator,
-    ablation: str | StandIn,
-    reference: Dataset | None,
-    *,
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
+    evaluator: MaskEvaluator, ablation: str | StandIn, reference: Dataset | None, *, cancel: Cancel | None = None
 ) -> MaskEvaluator:
     """An evaluator like this one, with something else in the place of heads that are off."""
-    keywords: Keywords = {"ablation": ablation, "reference": reference, "progress": progress, "cancel": cancel}
+    keywords: Keywords = {"ablation": ablation, "reference": reference, "cancel": cancel}
     return evaluator_of(evaluator.clf, evaluator.data, **evaluator.own_keywords, **keywords)
 
 
 def _filled(
     clf: Model,
-    chosen: StandIn,
+    stand_in: StandIn,
     reference: Dataset | None,
     label_order: Sequence[str] | str | None,
     progress: Progress | None,
     cancel: Cancel | None,
 ) -> Model:
-    if chosen.kind == ZERO:
+    if stand_in.kind == ZERO:
         return clf
     _ = clf.num_layers  # a model without heads says so
     return standing_in(
-        cast("TransformerModel", clf), chosen, reference, label_order=label_order, progress=progress, cancel=cancel
+        cast("TransformerModel", clf), stand_in, reference, label_order=label_order, progress=progress, cancel=cancel
     )
 
 

@@ -1,13 +1,13 @@
-"""In the place of a head that is off stands what it puts out for other texts, chosen by the text at hand.
+"""A head that is off is replaced by its output for other texts; which output, depends on the text.
 
 Resampling: its output in another example of a reference. Each text draws a donor among the reference's texts that are
-at least as long (of the 8 longest, where fewer are), never itself. At each place stands the donor's output at that
-place; behind a shorter donor's end, the mean over its tokens. The draw depends on the text and the seed alone, not on
-its place in the data. Donors are read with every head on.
+at least as long (among the 8 longest, if fewer are), never itself. Each token gets the donor's output at the same
+position; behind the end of a shorter donor, the mean over its tokens. The draw depends on the text and the seed alone,
+not on the text's position in the data. Donors are read with every head on.
 
-The mean by place: its mean output over tokens of the same kind in a reference, taken with every head on. The kinds are
+The mean by place: its mean output over tokens of the same kind in a reference, read with every head on. The kinds are
 the first token, a delimiter inside, the last delimiter, words of the first text and words of the second. A kind that
-the reference does not have takes the mean over all tokens.
+the reference does not have gets the mean over all tokens.
 
 Shapes: N rows of a chunk, h heads present, d head size, W = h·d.
 """
@@ -72,15 +72,16 @@ class TextRows(ABC):
         """A mask's gates for one chunk, with these rows in the place of what is off."""
         if all(gate is None for gate in gates):
             return list(gates)
-        at = [place for i in chunk.index for place in self.places(texts[i], draw)]
-        index = torch.tensor(at, device=self.rows[0].device)
+        places = [place for i in chunk.index for place in self.places(texts[i], draw)]
+        index = torch.tensor(places, device=self.rows[0].device)
         return [self._filled(gate, layer, stages, chunk, index) for layer, gate in enumerate(gates)]
 
     def padded(self, texts: Sequence[Encoding], draw: int, size: int) -> list[Tensor]:
         """Per layer [B, h, T, d], d = ``size``, for a batch padded on the right; padding has the last token's."""
-        at = [self.places(text, draw) for text in texts]
-        longest = max(map(len, at))
-        index = torch.tensor([own + own[-1:] * (longest - len(own)) for own in at], device=self.rows[0].device)
+        places = [self.places(text, draw) for text in texts]
+        longest = max(map(len, places))
+        padded = [indices + indices[-1:] * (longest - len(indices)) for indices in places]
+        index = torch.tensor(padded, device=self.rows[0].device)
         return [rows[index].unflatten(2, (rows.shape[1] // size, size)).transpose(1, 2) for rows in self.rows]
 
     def _filled(self, gate: Gate, layer: int, stages: Stages, chunk: Chunk, index: Tensor) -> Gate:
@@ -118,24 +119,24 @@ class Donors(TextRows):
         self.starts = np.concatenate([[0], np.cumsum(self.lengths + 1)[:-1]])
         self.rows = _outputs(clf, self.encodings, self.starts, progress, cancel)
         self._by_length = np.argsort(-self.lengths, kind="stable")
-        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._drawn: dict[tuple[int, tuple[int, ...]], int] = {}  # (draw, token ids) -> donor
 
     def described(self, draw: int | None) -> str:
-        drawn = f"{self.draws} draw{'s' if self.draws > 1 else ''}"
+        draws = f"{self.draws} draw{'s' if self.draws > 1 else ''}"
         if draw is not None and self.draws > 1:
-            drawn = f"draw {draw + 1} of {self.draws}"
-        return f"{super().described(draw)}, {drawn}"
+            draws = f"draw {draw + 1} of {self.draws}"
+        return f"{super().described(draw)}, {draws}"
 
     def donor(self, text: Encoding, draw: int) -> int:
         """The number of the example whose outputs a text takes in one draw."""
         key = (draw, tuple(text.ids))
-        if key not in self._known:
-            order = [i for i in self._by_length if self.encodings[i].ids != text.ids]
-            long = sum(int(self.lengths[i] >= len(text)) for i in order)
-            pool = sorted(order[: max(long, POOL)])
+        if key not in self._drawn:
+            others = [i for i in self._by_length if self.encodings[i].ids != text.ids]
+            long_enough = sum(int(self.lengths[i] >= len(text)) for i in others)
+            pool = sorted(others[: max(long_enough, POOL)])
             rng = np.random.default_rng([self.stand_in.seed, draw, *text.ids])
-            self._known[key] = int(pool[rng.integers(len(pool))])
-        return self._known[key]
+            self._drawn[key] = int(pool[rng.integers(len(pool))])
+        return self._drawn[key]
 
     def places(self, text: Encoding, draw: int) -> list[int]:
         donor = self.donor(text, draw)

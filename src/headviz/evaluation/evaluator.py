@@ -2,8 +2,8 @@
 
 A mask changes nothing before the first layer in which it differs. The evaluator keeps the states that enter each
 layer, named by the heads that were off before it, and starts from the deepest one that fits. It also keeps the
-heads' outputs of the full model, so that a layer resumes behind its attention. Results of masks already seen are
-kept as they are; where other examples' outputs stand in a head's place (``TextRows``), for each draw.
+heads' outputs of the full model, so that a layer resumes behind its attention. The logits of each mask are kept, too;
+where other examples' outputs stand in a head's place (``TextRows``), those of each draw.
 Logits equal those of the model itself to float precision. For a single mask use ``evaluate``: it holds no memory.
 """
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 Off = tuple[HeadId, ...]
-Seen = tuple[Off, int]  # the heads off, and the draw of what stands in their place
+MaskKey = tuple[Off, int]  # the heads off, and the draw of what stands in their place
 
 SAMPLE = 256  # texts on which a precision is compared with float32
 AUTO = "auto"
@@ -98,25 +98,20 @@ def dtype_of(clf: Classifier, precision: str) -> torch.dtype:
     return torch.bfloat16
 
 
-def chosen(clf: Classifier, wanted: str, encodings: Sequence[Encoding]) -> str:
-    """The precision meant: one that is named, or for "auto" the fastest that agrees."""
-    return fastest(clf, encodings) if wanted == AUTO else wanted
-
-
 def name_of(precision: str, dtype: torch.dtype) -> str:
     """What the layers compute in, in words."""
     return TF32 if precision == TF32 and dtype == torch.float32 else str(dtype).removeprefix("torch.")
 
 
 def fastest(clf: Classifier, encodings: Sequence[Encoding]) -> str:
-    """The fastest precision of a GPU whose answers to some of the texts are those of float32."""
+    """The fastest precision of a GPU whose answers to a sample of the texts are those of float32."""
     if clf.device.type != "cuda" or clf.dtype != torch.float32:
         return FLOAT32
-    some = encodings[:: -(-len(encodings) // SAMPLE)]
-    (chunk,) = pack([len(e) for e in some], sum(len(e) for e in some))
-    exact = _logits(clf, FLOAT32, chunk, some)
+    sample = encodings[:: -(-len(encodings) // SAMPLE)]
+    (chunk,) = pack([len(e) for e in sample], sum(len(e) for e in sample))
+    exact = _logits(clf, FLOAT32, chunk, sample)
     for precision in (BFLOAT16, TF32) if is_fast(clf) and bfloat16_here(clf.device) else (TF32,):
-        logits = _logits(clf, precision, chunk, some)
+        logits = _logits(clf, precision, chunk, sample)
         near = float(np.nanmax(np.abs(logits - exact))) <= AGREE * float(np.nanstd(exact))
         if near and (not clf.answer.decides or (logits.argmax(axis=-1) == exact.argmax(axis=-1)).all()):
             return precision
@@ -135,8 +130,8 @@ def _logits(clf: Classifier, precision: str, chunk: Chunk, encodings: Sequence[E
 
 def is_large(clf: Any) -> bool:
     """Whether a processor takes seconds for a first part of the examples."""
-    transformer = isinstance(clf, Network)  # a recurrent network has no heads to count
-    return transformer and clf.device.type == "cpu" and clf.cost().flops * FEWER[0] > AT_FIRST
+    has_heads = isinstance(clf, Network)  # ``cost`` counts heads, which a recurrent network does not have
+    return has_heads and clf.device.type == "cpu" and clf.cost().flops * FEWER[0] > AT_FIRST
 
 
 def memory_note(clf: Classifier) -> str:
@@ -232,20 +227,21 @@ class Evaluator(MaskEvaluator):
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
             self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
-            done = len(step) + max(self._ends.values(), default=0)
-            self._ends[len(self._chunks)] = len(data) if shared else done
+            end = len(step) + max(self._ends.values(), default=0)
+            self._ends[len(self._chunks)] = len(data) if shared else end
         self._order = np.arange(len(data)) if shared else np.concatenate(steps)
         self._shape = data.answer.shape(self._encodings, clf.width)
-        self._precision = chosen(clf, self.options.precision, self._encodings)
+        precision = self.options.precision
+        self._precision = fastest(clf, self._encodings) if precision == AUTO else precision
         self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
         self._state_size = rows * hidden * dtype.itemsize
         self._context_size = [rows * h * clf.head_size * dtype.itemsize for h in clf.heads_per_layer]
         self._last_size = len(self._encodings) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * dtype.itemsize
         room = self.options.room_on(clf.device)
-        self._results_budget, kept = room // 16, room - room // 16
-        self._cache = StateCache(kept)
-        self.keep = plan(kept, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only)
-        self._results: OrderedDict[Seen, np.ndarray] = OrderedDict()
+        self._results_budget = room // 16
+        self._cache = StateCache(budget := room - room // 16)
+        self._keep = plan(budget, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only)
+        self._results: OrderedDict[MaskKey, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -263,15 +259,15 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> Evaluation:
         start = time.perf_counter()
-        whole = self.whole(mask)
-        logits = self._logits(whole, keep, progress, cancel)
-        each = () if self._one_draw else self.each_draw()
-        draws = [metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order) for one in each]
+        mask = self.whole(mask)
+        logits = self._logits(mask, keep, progress, cancel)
+        evaluators = () if self._one_draw else self.each_draw()
+        draws = [metrics_for(self.data, e._logits(mask, keep, None, cancel), self.order) for e in evaluators]
         return Evaluation(
             metrics=metrics_for(self.data, logits, self.order),
             logits=logits,
             gold=self.gold,
-            mask=whole,
+            mask=mask,
             seconds=time.perf_counter() - start,
             truncated=self._truncated,
             unread=self._unread,
@@ -294,9 +290,9 @@ class Evaluator(MaskEvaluator):
             yield self
             return
         for draw in range(self._donors.draws):
-            one = copy.copy(self)  # shares what is kept
-            one._draw, one._one_draw = draw, True
-            yield one
+            evaluator = copy.copy(self)  # shares the cache and the results
+            evaluator._draw, evaluator._one_draw = draw, True
+            yield evaluator
 
     def predictions(
         self,
@@ -318,31 +314,31 @@ class Evaluator(MaskEvaluator):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> Iterator[Growing]:
-        whole, base = self.whole(mask), self.whole(reference)
+        mask, base = self.whole(mask), self.whole(reference)
         shared: dict[Name, list[State]] = {}  # the mask starts from the states of the reference's last part
-        total, done, grown = len(self.data), list[int](), list[Iterator[tuple[np.ndarray, int]]]()
+        total, counts, by_mask = len(self.data), list[int](), list[Iterator[tuple[np.ndarray, int]]]()
 
-        def counted(number: int, examples: int, _: int) -> None:
-            done[number] = examples
+        def report(number: int, examples: int, _: int) -> None:
+            counts[number] = examples
             if progress is not None:
-                progress(sum(done) // len(done), total)
+                progress(sum(counts) // len(counts), total)
 
         with ExitStack() as open_steps:
-            for one in [base] if whole.off == base.off else [base, whole]:
-                if (known := self._seen(self._named(one, self.clf.num_layers))) is not None:
-                    grown.append(repeat((known, total)))
+            for compared in [base] if mask.off == base.off else [base, mask]:
+                if (result := self._result(self._key(compared, self.clf.num_layers))) is not None:
+                    by_mask.append(repeat((result, total)))
                     continue
-                steps = self._grown(one, True, partial(counted, len(done)), cancel, shared)
+                steps = self._grown(compared, True, partial(report, len(counts)), cancel, shared)
                 open_steps.callback(steps.close)
-                grown.append(steps)
-                done.append(0)
-            for parts_of in zip(*grown, strict=False):
-                if (count := min(n for _, n in parts_of)) == total:
+                by_mask.append(steps)
+                counts.append(0)
+            for step in zip(*by_mask, strict=False):
+                if (count := min(n for _, n in step)) == total:
                     break
                 index = np.sort(self._order[:count])
-                answers = [self.data.answer.predicted(logits[index], self.order) for logits, _ in parts_of]
-                yield part_of(self.data, whole, index, answers[0], answers[-1])
-        yield from super().growing(whole, base)  # everything is computed
+                answers = [self.data.answer.predicted(logits[index], self.order) for logits, _ in step]
+                yield part_of(self.data, mask, index, answers[0], answers[-1])
+        yield from super().growing(mask, base)  # everything is computed
 
     @property
     def cut_off(self) -> str:
@@ -354,18 +350,18 @@ class Evaluator(MaskEvaluator):
 
     @property
     def stand_in(self) -> str:
-        return (
-            super().stand_in if self._donors is None else self._donors.described(self._draw if self._one_draw else None)
-        )
+        if self._donors is None:
+            return super().stand_in
+        return self._donors.described(self._draw if self._one_draw else None)
 
     def agreement(self, mask: MaskLike | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""
-        own, clf = self.evaluate(mask), self.clf.in_float32()
+        result, clf = self.evaluate(mask), self.clf.in_float32()
         options = replace(self.options, budget=0, precision="float32")
         exact = Evaluator(clf, self.data, options, label_order=self.label_order, donors=self._donors).evaluate(mask)
-        same = same_answers(own.predictions, exact.predictions)
-        largest = float(np.nanmax(np.abs(own.logits - exact.logits)))  # NaN where a text has no such word
-        return Agreement(self.precision, own.n, None if same is None else int(same.sum()), largest)
+        same = same_answers(result.predictions, exact.predictions)
+        largest = float(np.nanmax(np.abs(result.logits - exact.logits)))  # NaN where a text has no such word
+        return Agreement(self.precision, result.n, None if same is None else int(same.sum()), largest)
 
     @property
     def room(self) -> int:
@@ -383,51 +379,51 @@ class Evaluator(MaskEvaluator):
         with self._lock:
             self._results.clear()
 
-    def _logits(self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
-        *_, (logits, _) = self._grown(whole, keep, progress, cancel)
+    def _logits(self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
+        *_, (logits, _) = self._grown(mask, keep, progress, cancel)
         return logits
 
     def _grown(
         self,
-        whole: HeadMask,
+        mask: HeadMask,
         keep: bool,
         progress: Progress | None,
         cancel: Cancel | None,
         shared: dict[Name, list[State]] | None = None,
     ) -> Generator[tuple[np.ndarray, int]]:
-        """The logits, and of how many examples of the order they are there; all of them at last.
+        """The logits, and how many of the examples, in ``_order``, they have; at last all of them.
 
-        ``shared`` has the states that masks which are computed side by side have so far.
+        ``shared`` has the states so far of masks that are evaluated side by side.
         """
         require_functions(progress, cancel)
-        seen, total = self._named(whole, self.clf.num_layers), len(self.data)
-        if (known := self._seen(seen)) is None:
-            for known, count in self._compute(whole, keep, progress, cancel, {} if shared is None else shared):
+        key, total = self._key(mask, self.clf.num_layers), len(self.data)
+        if (logits := self._result(key)) is None:
+            for logits, count in self._compute(mask, keep, progress, cancel, {} if shared is None else shared):
                 if count < total:
-                    yield known, count
-            assert known is not None  # the last part is the whole
-            if self.clf.answer.unanswered(known):
+                    yield logits, count
+            assert logits is not None  # the last part has all examples
+            if self.clf.answer.unanswered(logits):
                 raise no_numbers(self.clf)
-            self._remember(seen, known)
+            self._remember(key, logits)
         elif progress is not None:
             progress(total, total)
-        yield known, total
+        yield logits, total
 
-    def _named(self, mask: HeadMask, layer: int) -> Seen:
+    def _key(self, mask: HeadMask, layer: int) -> MaskKey:
         """What decides the states that enter a layer: heads off before it and, if a mask switched one off, the draw."""
         off = _before(mask, layer)
         return off, 0 if off == _before(self.clf.present, layer) else self._draw
 
-    def _seen(self, off: Seen) -> np.ndarray | None:
+    def _result(self, key: MaskKey) -> np.ndarray | None:
         with self._lock:
-            if off in self._results:
-                self._results.move_to_end(off)
-            return self._results.get(off)
+            if key in self._results:
+                self._results.move_to_end(key)
+            return self._results.get(key)
 
-    def _remember(self, off: Seen, logits: np.ndarray) -> None:
+    def _remember(self, key: MaskKey, logits: np.ndarray) -> None:
         logits.setflags(write=False)  # handed to every later caller
         with self._lock:
-            self._results[off] = logits
+            self._results[key] = logits
             while self._results and sum(v.nbytes for v in self._results.values()) > self._results_budget:
                 self._results.popitem(last=False)
 
@@ -439,12 +435,11 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None,
         shared: dict[Name, list[State]],
     ) -> Iterator[tuple[np.ndarray, int]]:
-        path = [self._named(mask, layer) for layer in range(self.clf.num_layers)]
+        path = [self._key(mask, layer) for layer in range(self.clf.num_layers)]
         names = list(reversed(list(enumerate(path))))
         nearest = next((name for name in names if name in shared), None)
         borrowed = self._cache.borrow(names if nearest is None else names[: names.index(nearest)])
         slots: dict[Name, Slot] = {}
-        done = False
         try:
             begin, states = (0, None) if nearest is None else (nearest[0], shared[nearest])
             if borrowed is not None:
@@ -452,34 +447,35 @@ class Evaluator(MaskEvaluator):
             if keep:
                 slots = self._reserve(path, begin)
                 shared.update({name: slot.states for name, slot in slots.items()})
-            own = [slots.get((i, p)) for i, p in enumerate(path)]
-            yield from self._run(mask, begin, states, own, progress, cancel)
+            by_layer = [slots.get(name) for name in enumerate(path)]
+            yield from self._run(mask, begin, states, by_layer, progress, cancel)
             for name, slot in slots.items():
                 self._cache.publish(name, slot.states)
-            done = True
+        except BaseException:  # a generator that is closed gets a GeneratorExit
+            for name in slots:
+                self._cache.release(name)
+            raise
         finally:
             if borrowed is not None:
                 self._cache.give_back(borrowed[0])
-            if not done:
-                for name in slots:
-                    self._cache.release(name)
 
-    def _reserve(self, path: Sequence[Seen], begin: int) -> dict[Name, Slot]:
+    def _reserve(self, path: Sequence[MaskKey], begin: int) -> dict[Name, Slot]:
         """Places for the states that this evaluation is about to compute, where the budget has them."""
         slots: dict[Name, Slot] = {}
         last = len(path) - 1
         order = [last, *range(begin, last)] if self._stages.first_only else list(range(begin, len(path)))
-        for layer in order:  # states that hang on no head being off are the full model's, whoever computes them first
-            own = path[layer] == self._named(self.clf.present, layer)
+        for layer in order:
+            # while no head is off, the states are the full model's: they stay, whichever mask computed them
+            of_full_model = path[layer] == self._key(self.clf.present, layer)
             if layer == last and self._stages.first_only:
                 inside, size = True, self._last_size
-            elif layer in self.keep.states:
-                inside = layer in self.keep.contexts and (own or self.keep.all_contexts)
+            elif layer in self._keep.states:
+                inside = layer in self._keep.contexts and (of_full_model or self._keep.all_contexts)
                 size = self._state_size + inside * self._context_size[layer]
             else:
                 continue
             name = (layer, path[layer])
-            if self._cache.reserve(name, size, pinned=own):
+            if self._cache.reserve(name, size, pinned=of_full_model):
                 slots[name] = Slot(inside)
         return slots
 

@@ -105,11 +105,11 @@ def _units_in_order(data: Dataset, seed: int = 0) -> list[NDArray[np.int64]]:
     rank, units = sampling.unit_ranks(data, seed), sampling.members_of(data)
     group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
     group = group[[members[0] for members in units]]
-    place = np.empty(len(units))  # the k-th of a class's m members gets (k + ½)/m
+    share = np.empty(len(units))  # the k-th of a class's m members gets (k + ½)/m
     for number in np.unique(group):
         members = np.flatnonzero(group == number)
-        place[members[np.argsort(rank[members], kind="stable")]] = (np.arange(len(members)) + 0.5) / len(members)
-    return [units[i] for i in np.lexsort((rank, place))]
+        share[members[np.argsort(rank[members], kind="stable")]] = (np.arange(len(members)) + 0.5) / len(members)
+    return [units[i] for i in np.lexsort((rank, share))]
 
 
 def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArray[np.int64]]:
@@ -137,10 +137,10 @@ def part_of(data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArr
 
 def _untested(delta: Delta) -> Delta:
     """Without p, which does not hold for repeated tests, and without an interval where there are too few examples."""
-    unknown = float("nan")
+    nan = float("nan")
     if delta.n >= (FIRST if delta.metric == "accuracy" else ENOUGH):
-        return replace(delta, p_value=unknown)
-    return replace(delta, p_value=unknown, interval_low=unknown, interval_high=unknown)
+        return replace(delta, p_value=nan)
+    return replace(delta, p_value=nan, interval_low=nan, interval_high=nan)
 
 
 class MaskEvaluator(ABC):
@@ -247,15 +247,16 @@ class MaskEvaluator(ABC):
     ) -> Iterator[Growing]:
         """``compare`` as it grows: on a few examples first, on all of them at last.
 
-        The parts are stratified by class, and the full model grows with the mask, so the first answer takes a moment
-        however long the data are. Every interval allows for having looked at those before it; leave the loop when one
-        is narrow enough. There is only the last step where the whole is quick, and for a translation model.
+        The parts are stratified by class, and the full model is evaluated part by part with the mask, so the first
+        answer comes soon however many examples there are. Every interval allows for the looks before it; leave the
+        loop when one is narrow enough. Where all examples take little time, and for a translation model, there is only
+        the last step.
         """
-        whole, n = self.whole(mask), len(self.data)
-        known = self.answers(reference, progress=progress, cancel=cancel)
-        masked = self.predictions(whole, progress=progress, cancel=cancel)
-        comparison = known.compare(masked, self.data.task.metrics, self.data.slices)
-        yield Growing(whole, comparison, np.arange(n), known.gold, known.full, masked, n, self.cut_off)
+        mask, n = self.whole(mask), len(self.data)
+        answers = self.answers(reference, progress=progress, cancel=cancel)
+        masked = self.predictions(mask, progress=progress, cancel=cancel)
+        comparison = answers.compare(masked, self.data.task.metrics, self.data.slices)
+        yield Growing(mask, comparison, np.arange(n), answers.gold, answers.full, masked, n, self.cut_off)
 
 
 def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:
@@ -276,8 +277,8 @@ def compute_ahead(
     """
     present = evaluator.clf.present
     masks = toggles(present, evaluator.whole(mask))[: evaluator.room]
-    for number, one in enumerate(tracked(masks, progress, cancel)):
-        evaluator.predictions(one, keep=number == 0, cancel=cancel)
+    for number, toggled in enumerate(tracked(masks, progress, cancel)):
+        evaluator.predictions(toggled, keep=number == 0, cancel=cancel)
 
 
 def give_way() -> None:

@@ -68,18 +68,19 @@ def paired(
     >>> change.worse, change.better, round(change.difference, 2), round(change.excludes, 3)
     (2, 0, -0.02, 0.07)
     """
-    known = {name: answer for answer in ANSWERS.values() if answer.paired for name in answer.metrics}
+    by_metric = {name: answer for answer in ANSWERS.values() if answer.paired for name in answer.metrics}
     if isinstance(metric, str) and class_in(metric) is not None:
-        known[metric] = known["f1"]  # which has F1 of every class
-    if not is_one_of(metric, known):
-        raise OptionError(unknown_choice("metric", metric, known))
+        by_metric[metric] = by_metric["f1"]  # which has F1 of every class
+    if not is_one_of(metric, by_metric):
+        raise OptionError(unknown_choice("metric", metric, by_metric))
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {shown(level)}.")
-    shared = [answer for answer in ANSWERS.values() if answer.paired and metric in answer.metrics]
+    candidates = [answer for answer in ANSWERS.values() if answer.paired and metric in answer.metrics]
     # jobs that share a metric's name may have gold answers of other dimensions
-    if len({answer.metrics[metric].dims[1] for answer in shared}) > 1:
-        known[metric] = next((a for a in shared if a.metrics[metric].dims[1] == np.ndim(gold)), shared[0])
-    return paired_change(*known[metric].rows(metric, gold, before, after, groups), metric, level)
+    if len({answer.metrics[metric].dims[1] for answer in candidates}) > 1:
+        same_dims = (answer for answer in candidates if answer.metrics[metric].dims[1] == np.ndim(gold))
+        by_metric[metric] = next(same_dims, candidates[0])
+    return paired_change(*by_metric[metric].rows(metric, gold, before, after, groups), metric, level)
 
 
 def same_answers(before: NDArray, after: NDArray) -> NDArray[np.bool_] | None:
@@ -87,8 +88,8 @@ def same_answers(before: NDArray, after: NDArray) -> NDArray[np.bool_] | None:
     return None if before.dtype.kind == "f" else (before == after).reshape(len(before), -1).all(axis=1)
 
 
-def paired_change(answers: Answers, now: NDArray, metric: str, level: float = LEVEL) -> Paired:
+def paired_change(answers: Answers, after: NDArray, metric: str, level: float = LEVEL) -> Paired:
     """The change of a metric from the predictions in ``answers`` to others of the same examples."""
-    (delta,) = answers.deltas([now], metric, level=level)
+    (delta,) = answers.deltas([after], metric, level=level)
     ends = (delta.interval_low, delta.interval_high)
-    return Paired(metric, delta.n, delta.delta, *ends, delta.p_value, *answers.moved(now))
+    return Paired(metric, delta.n, delta.delta, *ends, delta.p_value, *answers.moved(after))

@@ -27,7 +27,7 @@ LONGEST_TO_SHORTEST = 1.1
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Result):
-    """What a model says about a data set under one mask."""
+    """What a model answers to a data set under one mask."""
 
     metrics: dict[str, float]  # NaN where a metric is undefined on these predictions
     logits: np.ndarray  # float32 [n, C], in the data's order, classes in the model's order
@@ -95,14 +95,14 @@ class Evaluation(Result):
         """For each metric its mean over the draws, with a 95 % interval of that mean (None from a single draw)."""
         spreads = {}
         for name in self.draws[0] if self.draws else ():
-            values = [one[name] for one in self.draws]
+            values = [draw[name] for draw in self.draws]
             mean, low, high = interval_of_mean(values)
             spreads[name] = plain({"mean": mean, "low": low, "high": high, "values": values})
         return spreads
 
 
 def stands_in(clf: TransformerModel, donors: Any = None) -> dict[str, Any]:
-    """What an evaluation says about the place of heads that are off."""
+    """The fields of an ``Evaluation`` about what stands in the place of heads that are off."""
     if donors is not None:
         return {"ablation": donors.stand_in.kind, "reference": donors.examples}
     return {} if clf.fill is None else {"ablation": clf.fill.kind, "reference": clf.fill.examples}

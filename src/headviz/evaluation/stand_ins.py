@@ -1,6 +1,6 @@
 """Measure on a reference what stands in the place of heads: ``standing_in`` gives the model with it.
 
-It is the mean, or what optimal ablation finds: the vector that leaves the reference's loss lowest [arXiv 2409.09951].
+It is the mean, or the vector of optimal ablation, which makes the reference's loss lowest [arXiv 2409.09951].
 Each head's vector is learned with that head alone off, so it does not depend on the mask under which it is used. It
 starts at the mean, follows the gradient by Adam, and is kept only where it beats the mean on up to 64 texts of the
 reference.
@@ -46,8 +46,8 @@ def standing_in(
 ) -> M:
     """The model in which the mean, or a learned constant, stands in the place of heads that a mask switches off.
 
-    Every function that takes a mask then puts it there. ``zero`` gives the model as it is. What hangs on the text
-    (``mean-by-place``, ``resample``) is refused.
+    Every function that takes a mask then puts it there. ``zero`` gives the model as it is. Ablations that depend on the
+    text (``mean-by-place``, ``resample``) are refused.
 
     >>> import headviz
     >>> clf, train = headviz.load("demo", device="cpu"), headviz.load_task("demo", split="train", limit=16)
@@ -119,22 +119,22 @@ def learn(
     cancel: Cancel | None = None,
 ) -> list[Tensor]:
     """One vector per head, for each layer [H, d], from the means in ``start``."""
-    wrong = ModelError(f"Constants are learned for classifiers; '{clf.name}' is a {clf.kind} model. Choose mean.")
-    clf.check_classes(wrong)
+    clf.check_classes(
+        ModelError(f"Constants are learned for classifiers; '{clf.name}' is a {clf.kind} model. Choose mean.")
+    )
     if reference.labels is None:
         raise TaskError("A constant is learned on the loss of gold labels, and the reference has none. Choose mean.")
     gold = gold_for(reference, class_order(clf, reference, label_order))
     assert gold is not None
-    heads = len(clf.present.kept)
-    total = clf.num_layers * STEPS + 2 * heads
-    learnt = _descend(clf, reference, gold, start, seed, after(progress, 0, total), cancel)
-    done = clf.num_layers * STEPS
-    some = np.sort(np.random.default_rng(seed).permutation(len(reference))[:CHECKED])
-    checked = reference.subset(some), gold[some]
-    before = _losses(clf, *checked, start, label_order, after(progress, done, total), cancel)
-    behind = _losses(clf, *checked, learnt, label_order, after(progress, done + heads, total), cancel)
-    better = torch.from_numpy(behind < before)
-    return [torch.where(better[i, :, None], new, old) for i, (new, old) in enumerate(zip(learnt, start, strict=True))]
+    steps, heads = clf.num_layers * STEPS, len(clf.present.kept)
+    total = steps + 2 * heads
+    learned = _descend(clf, reference, gold, start, seed, after(progress, 0, total), cancel)
+    index = np.sort(np.random.default_rng(seed).permutation(len(reference))[:CHECKED])
+    checked = reference.subset(index), gold[index]
+    of_means = _losses(clf, *checked, start, label_order, after(progress, steps, total), cancel)
+    of_learned = _losses(clf, *checked, learned, label_order, after(progress, steps + heads, total), cancel)
+    better = torch.from_numpy(of_learned < of_means)
+    return [torch.where(better[i, :, None], new, old) for i, (new, old) in enumerate(zip(learned, start, strict=True))]
 
 
 def _descend(
@@ -174,9 +174,9 @@ def _descend(
 
 def _loss(clf: TransformerModel, texts: list, gold: np.ndarray, layer: int, off: np.ndarray, free: Tensor) -> Tensor:
     """The summed loss of texts of which each has one head of the layer off, with its vector in its place."""
-    one = torch.nn.functional.one_hot(torch.from_numpy(off), len(free)).to(free)[:, :, None, None]  # [B, h, 1, 1]
+    is_off = torch.nn.functional.one_hot(torch.from_numpy(off), len(free)).to(free)[:, :, None, None]  # [B, h, 1, 1]
     gates: list[Gate] = [None] * clf.num_layers
-    gates[layer] = gate_of((1 - one).to(clf.dtype), free[None, :, None].to(clf.dtype))
+    gates[layer] = gate_of((1 - is_off).to(clf.dtype), free[None, :, None].to(clf.dtype))
     with torch.enable_grad(), products(clf.device):
         batch = clf.labelled(texts, gold.tolist())
         labels = batch.pop("labels")
@@ -192,7 +192,7 @@ def _losses(
     progress: Progress | None,
     cancel: Cancel | None,
 ) -> np.ndarray:
-    """[L, H] the mean loss with each head alone off; NaN where there is none."""
+    """[L, H] the mean loss with each head alone off; NaN where the model has no head."""
     fill = Fill(CONSTANT, tuple(values), len(reference), reference.digest)
     evaluator = Evaluator(cast("Classifier", clf.filled(fill)), reference, label_order=label_order)
     labels = clf.answer.tensor(gold)

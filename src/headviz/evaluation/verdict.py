@@ -39,8 +39,7 @@ def verdict(low: float | None, high: float | None) -> Verdict:
 
 def clear(low: ArrayLike, high: ArrayLike, q_value: ArrayLike, level: float) -> NDArray[np.bool_]:
     """Which changes of a table differ from nothing: q is below ``level``, and the interval excludes zero."""
-    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    return (np.nan_to_num(np.asarray(q_value, dtype=float), nan=1.0) < level) & ((low > 0) | (high < 0))
+    return (np.nan_to_num(np.asarray(q_value, dtype=float), nan=1.0) < level) & ~undecided(low, high)
 
 
 def undecided(low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
