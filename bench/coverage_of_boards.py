@@ -48,7 +48,7 @@ def judged(areas: np.ndarray, halves: np.ndarray) -> tuple[bool, bool, bool, flo
     width = result.all * result.errors[best]
     apart = abs(float(areas[0, 0] - areas[1, 0]))
     corrected = behind[:, 0] > width
-    named = apart <= result.one * float(result.errors[0, 1])
+    named = apart <= result.single * float(result.errors[0, 1])
     return bool(plain.any()), bool(corrected.any()), named, float(np.median(width[width > 0]))
 
 

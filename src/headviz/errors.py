@@ -18,7 +18,7 @@ from unicodedata import category
 LONGEST = 1000  # characters of a message
 LARGEST_SEED = 2**32 - 1  # numpy's
 MOST_BEAMS = 64  # of a search for a translation
-MOST = 10**9  # more of anything than fits into memory
+MOST = 10**9  # more than fits into memory of anything
 INTERNAL = 1  # exit status of a fault of headviz itself
 NO_ROOM = "There is not enough memory to start. Free some, or raise the limit (ulimit -v)."
 
@@ -26,8 +26,8 @@ NO_ROOM = "There is not enough memory to start. Free some, or raise the limit (u
 def one_line(text: str) -> str:
     """A text in one line that a terminal can print: line ends, terminal commands and the like are written out.
 
-    What users and files say stands in messages, and must neither break their line nor steer a terminal. Of a text that
-    is very long its beginning and its end are kept.
+    Messages quote users and files, whose texts must neither break the line nor control the terminal. A very long text
+    is shortened in the middle.
     """
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - 300]} … {text[-290:]}"
@@ -105,7 +105,7 @@ class RunError(UserError):
 
 
 class Note(str):
-    """A remark to the user, with its code and parameters for those who say it in their own words."""
+    """A remark to the user, with its code and parameters for programs that word it themselves."""
 
     code: str
     parameters: dict[str, Any]
@@ -162,7 +162,7 @@ def seed_number(value: object) -> None:
 
 
 def is_one_of(name: object, valid: Container[str]) -> bool:
-    """Whether a name is among the valid ones. What is no text is not, whatever it is."""
+    """Whether a name is among the valid ones. Anything that is not a string is never a valid name."""
     return isinstance(name, str) and name in valid
 
 

@@ -96,7 +96,7 @@ def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
 
 
 def _listed(heads: Heads) -> Heads:
-    """Several heads; one alone, or a comma-separated text, is taken as such rather than letter by letter."""
+    """Several heads, which a text may name with commas between them."""
     if isinstance(heads, str):
         return parse_heads(heads)
     if not isinstance(heads, Iterable):
@@ -336,8 +336,8 @@ class HeadScores(Result):
 # Order by a score: which values tie, and how ties are broken. Every order of heads in headviz is made here.
 #
 # Values tie where they are equal, up to ``TOLERANCE`` of the largest magnitude among them: costs in accuracy are
-# multiples of 1/n that may differ by 1e-17. Ties are broken at random from a seed: by place they would make an order
-# by layer. A value that was not measured (NaN) comes last, by place, and ties with none.
+# multiples of 1/n that may differ by 1e-17. Ties are broken at random from a seed: broken by position, tied heads would
+# be ordered by layer. Values that were not measured (NaN) come last, by position, and tie with none.
 
 
 T = TypeVar("T")
@@ -354,7 +354,7 @@ def draws(values: Iterable[float], seed: int = 0) -> list[Seed]:
 
 
 def levels(values: ArrayLike) -> NDArray[np.int64]:
-    """[…, n] -> the place of each value among the different ones of its row, from 0; tied values share it."""
+    """[…, n] -> the rank of each value among the distinct values of its row, from 0; tied values share a rank."""
     import numpy as np
 
     table = np.asarray(values, dtype=np.float64)
@@ -372,8 +372,8 @@ def levels(values: ArrayLike) -> NDArray[np.int64]:
 
 
 def in_order(items: Sequence[T], values: Iterable[float], seed: Seed, places: Sequence[int] | None = None) -> list[T]:
-    """The items, the lowest value first. ``places`` are their positions in a longer list, where they are a part of one:
-    ties are drawn by position, so two tied items keep their order whichever others are there."""
+    """The items, the lowest value first. ``places`` are their positions in a longer list, if they come from one: ties
+    are drawn by position, so two tied items keep their order whichever other items are there."""
     import numpy as np
 
     level = levels([float(v) for v in values]).tolist()
@@ -431,12 +431,12 @@ def in_lowest(values: ArrayLike, count: int) -> NDArray[np.float64]:
     level = levels(values)
     order = np.argsort(level, axis=-1, kind="stable")
     rising = np.take_along_axis(level, order, -1)
-    # tied values take the places first to end - 1 of the sorted row, and each has the same chance of each of them
-    place = np.broadcast_to(np.arange(level.shape[-1]), level.shape)
+    # tied values take the positions first to end - 1 of the sorted row, and each has the same chance of each of them
+    position = np.broadcast_to(np.arange(level.shape[-1]), level.shape)
     begins = np.diff(rising, axis=-1, prepend=-1) > 0
     ends = np.diff(rising, axis=-1, append=level.shape[-1]) > 0
-    first = np.maximum.accumulate(np.where(begins, place, 0), axis=-1)
-    end = np.minimum.accumulate(np.where(ends, place, level.shape[-1])[..., ::-1], axis=-1)[..., ::-1] + 1
+    first = np.maximum.accumulate(np.where(begins, position, 0), axis=-1)
+    end = np.minimum.accumulate(np.where(ends, position, level.shape[-1])[..., ::-1], axis=-1)[..., ::-1] + 1
     out = np.empty(level.shape)
     np.put_along_axis(out, order, np.clip((count - first) / (end - first), 0.0, 1.0), -1)
     return out

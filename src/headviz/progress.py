@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from .errors import Cancelled, OptionError, shown
 
-LONG = 600.0  # seconds from which work says how long it takes,
-MEASURED = 5.0  # and of it that are timed for that
+LONG = 600.0  # seconds; longer work says at its beginning how long it takes
+MEASURED = 5.0  # seconds of work that are timed for that estimate
 
 Progress = Callable[[int, int], None]  # (done, total)
 PhaseProgress = Callable[[str, int, int], None]  # (phase, done, total)
@@ -95,8 +95,8 @@ def after(progress: Progress | None, before: int, total: int) -> Progress | None
 def progress_bar(what: str, shorter: str | None = "") -> Iterator[Progress]:
     """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback.
 
-    Work of more than ten minutes says so after its first seconds; ``shorter`` says what to do for less. None = that was
-    said before.
+    Work of more than ten minutes says so after its first seconds; ``shorter`` says how to make it shorter. None = the
+    user was told before.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
@@ -112,7 +112,7 @@ def phase_bar(shorter: str | None = "") -> Iterator[PhaseProgress]:
     """The same for work that names its phases. Each has a bar and a clock of its own: their units differ."""
     from tqdm import tqdm
 
-    visible = sys.stderr.isatty() or "ipykernel" in sys.modules  # in a file its moves of the cursor would be in the way
+    visible = sys.stderr.isatty() or "ipykernel" in sys.modules  # a file would be full of its cursor movements
     noted = shorter is None
     with tqdm(file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not visible) as bar:
         current, first, last, begun = "", 0, 0, 0.0

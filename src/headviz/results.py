@@ -49,7 +49,7 @@ def flat_row(values: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            row |= {f"{name}.{key}": one for key, one in flat_row(value).items()}
+            row |= {f"{name}.{key}": cell for key, cell in flat_row(value).items()}
         elif not isinstance(value, list):
             row[name] = value
     return row
@@ -106,7 +106,7 @@ class Result(Shown):
         shape = next((v.shape for v in values.values() if getattr(v, "ndim", 0) == 2), None)
         lists = [v for v in values.values() if isinstance(v, list | tuple) and v and dataclasses.is_dataclass(v[0])]
         if lists:
-            return [flat_row(one.to_dict() if isinstance(one, Result) else plain(one)) for one in lists[0]]
+            return [flat_row(item.to_dict() if isinstance(item, Result) else plain(item)) for item in lists[0]]
         if shape is None:
             return [flat_row(self.to_dict())]
         tables = {name: v for name, v in values.items() if getattr(v, "shape", None) == shape}

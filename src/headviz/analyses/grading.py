@@ -289,7 +289,7 @@ def graded(
     grades = []
     for name in names:
         errors = of_pairs.errors[order.index(name)]
-        of_area, of_lead = (float(of_pairs.one * error) for error in errors[[-1, -2]])
+        of_area, of_lead = (float(of_pairs.single * error) for error in errors[[-1, -2]])
         of_behind = None if name == best else picked * float(errors[order.index(best)])
         grades.append(_graded(name, results, best, of_area, of_lead, of_behind))
     grades.sort(key=lambda g: -g.area)

@@ -47,44 +47,48 @@ def most_lost(worse: NDArray, better: NDArray, n: int, miss: float) -> Floats:
     s = np.stack([changed + ~gain, n - changed + gain])
     tail = np.where(gain, 1 - miss, miss)
     bound = 2 * scipy.special.betaincinv(*t, 1 - tail) - 1  # where all examples changed: S is 1
-    some = np.flatnonzero(s[1])
-    bound[some] = _exceeded_in(tail[some], t[:, some], s[:, some])
+    to_solve = np.flatnonzero(s[1])
+    bound[to_solve] = _exceeded_in(tail[to_solve], t[:, to_solve], s[:, to_solve])
     return np.where(gain, -bound, bound)
 
 
 def _exceeded_in(tail: Floats, t: Floats, s: Floats) -> Floats:
-    """What S (2 T - 1) exceeds in this share of all cases: secants, in normal quantiles, where it is nearly a line."""
+    """What S (2 T - 1) exceeds with probability ``tail``: secant steps, in normal quantiles, where it is nearly linear.
+
+    ``t`` and ``s`` are the parameters of the beta distributions of T and S.
+    """
     share, mean = s[0] / s.sum(axis=0), t[0] / t.sum(axis=0)
     middle = share * (2 * mean - 1)
     sd = 2 * share * np.sqrt(mean * (1 - mean) / t.sum(axis=0) + (1 - share) * (mean - 0.5) ** 2 / s[0])
-    wanted, slope = scipy.special.ndtri(tail), -1 / sd
-    at = np.clip(middle - wanted * sd, 0.01 * sd, 1 - 1e-6)
-    low, high, before, was = np.zeros_like(at), np.ones_like(at), at.copy(), np.full_like(at, np.nan)
-    left = np.arange(len(at))
-    while len(left):
-        x, old = at[left], before[left]
-        off = scipy.special.ndtri(_chance(x, *t[:, left], *s[:, left])) - wanted[left]
-        low[left], high[left] = np.where(off > 0, x, low[left]), np.where(off > 0, high[left], x)
-        rise = (off - was[left]) / np.where(x == old, np.nan, x - old)
-        slope[left] = np.where(rise < 0, rise, slope[left])
-        new = x - off / slope[left]
-        inside = (new > low[left]) & (new < high[left])
-        at[left] = np.where(inside, new, (low[left] + high[left]) / 2)
-        before[left], was[left] = x, off
-        left = left[np.abs(at[left] - x) > 1e-5 * sd[left]]
-    return at
+    target, slope = scipy.special.ndtri(tail), -1 / sd
+    root = np.clip(middle - target * sd, 0.01 * sd, 1 - 1e-6)
+    low, high = np.zeros_like(root), np.ones_like(root)
+    last_x, last_error = root.copy(), np.full_like(root, np.nan)
+    active = np.arange(len(root))
+    while len(active):
+        x, old = root[active], last_x[active]
+        error = scipy.special.ndtri(_chance(x, *t[:, active], *s[:, active])) - target[active]
+        low[active], high[active] = np.where(error > 0, x, low[active]), np.where(error > 0, high[active], x)
+        rise = (error - last_error[active]) / np.where(x == old, np.nan, x - old)
+        slope[active] = np.where(rise < 0, rise, slope[active])
+        new = x - error / slope[active]
+        inside = (new > low[active]) & (new < high[active])
+        root[active] = np.where(inside, new, (low[active] + high[active]) / 2)
+        last_x[active], last_error[active] = x, error
+        active = active[np.abs(root[active] - x) > 1e-5 * sd[active]]
+    return root
 
 
-def _chance(value: Floats, a: Floats, b: Floats, many: Floats, few: Floats) -> Floats:
-    """How often S (2 T - 1) is above a value, summed over the logit of S. T has beta(a, b), S beta(many, few)."""
-    value, a, b, many, few = (x[:, None] for x in (value, a, b, many, few))
-    middle = scipy.special.digamma(many) - scipy.special.digamma(few)
-    wide = 6.5 * np.sqrt(scipy.special.polygamma(1, many) + scipy.special.polygamma(1, few))
-    first = np.maximum(scipy.special.logit(value), middle - np.maximum(wide, 16 / many))
-    half = np.maximum(middle + np.maximum(wide, 16 / few) - first, 0) / 2
+def _chance(value: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
+    """The probability that S (2 T - 1) is above a value, summed over the logit of S: T has beta(a, b), S beta(c, d)."""
+    value, a, b, c, d = (x[:, None] for x in (value, a, b, c, d))
+    middle = scipy.special.digamma(c) - scipy.special.digamma(d)
+    wide = 6.5 * np.sqrt(scipy.special.polygamma(1, c) + scipy.special.polygamma(1, d))
+    first = np.maximum(scipy.special.logit(value), middle - np.maximum(wide, 16 / c))
+    half = np.maximum(middle + np.maximum(wide, 16 / d) - first, 0) / 2
     logit = first + half * (_NODES + 1)
     density = np.exp(
-        many * scipy.special.log_expit(logit) + few * scipy.special.log_expit(-logit) - scipy.special.betaln(many, few)
+        c * scipy.special.log_expit(logit) + d * scipy.special.log_expit(-logit) - scipy.special.betaln(c, d)
     )
     above = scipy.special.betaincc(a, b, np.minimum((1 + value / scipy.special.expit(logit)) / 2, 1))
     chances: Floats = np.clip((_WEIGHTS * half * density * above).sum(axis=1), 1e-300, 1 - 1e-16)
@@ -128,24 +132,24 @@ def accuracy_intervals(worse: ArrayLike, better: ArrayLike, n: int, level: float
     if n < 1:
         return np.full(worse.shape, np.nan), np.full(worse.shape, np.nan)
     # a gain is a loss with sides exchanged; many heads have the same counts
-    pairs, place = np.unique([worse * (n + 1) + better, better * (n + 1) + worse], return_inverse=True)
-    lost, gained = most_lost(pairs // (n + 1), pairs % (n + 1), n, (1 - level) / 2)[place].reshape(2, *worse.shape)
+    pairs, index = np.unique([worse * (n + 1) + better, better * (n + 1) + worse], return_inverse=True)
+    lost, gained = most_lost(pairs // (n + 1), pairs % (n + 1), n, (1 - level) / 2)[index].reshape(2, *worse.shape)
     return 0.0 - lost, gained
 
 
 def class_intervals(joint: Joint, metric: str, level: float = LEVEL) -> Ends:
     """Ends for each set of counts [..., K]; they hold the difference itself."""
     full, masked = joint.table(joint.full), joint.table(joint.masked)
-    asked = full.sum(axis=-1) > 0
-    if (one := class_in(metric)) is not None:
-        asked[..., [one, int(one == 0)]] = True  # of a class against the rest: without both, no change would count
-    occurs = asked | (full.sum(axis=-2) > 0) | (masked.sum(axis=-2) > 0)
+    is_gold = full.sum(axis=-1) > 0
+    if (positive := class_in(metric)) is not None:
+        is_gold[..., [positive, int(positive == 0)]] = True  # F1 of a class and the others: it changes only with both
+    occurs = is_gold | (full.sum(axis=-2) > 0) | (masked.sum(axis=-2) > 0)
     occurs[..., -1] |= occurs.sum(axis=-1) < 2  # of one class alone an answer may still become none of the classes
-    # a wrong answer [..., gold, answer] that was right before, or becomes right; what nobody says or asks for is none
-    wrong = asked[..., :, None] & occurs[..., None, :] & ~np.eye(joint.classes, dtype=bool)
+    # wrong answers [..., gold, answer] that were right before, or become right; only of classes that occur
+    wrong = is_gold[..., :, None] & occurs[..., None, :] & ~np.eye(joint.classes, dtype=bool)
     # undefined without the added examples: NaN, which fmin and fmax pass over
-    seen = of_tables(metric, masked) - of_tables(metric, full)
-    slope = SLOPES[metric] if one is None else partial(_f1, of=one)
+    observed = of_tables(metric, masked) - of_tables(metric, full)
+    slope = SLOPES[metric] if positive is None else partial(_f1, of=positive)
     extra = EXTRA * added(level)
     more = extra * (wrong + wrong.sum(axis=-1)[..., None] * np.eye(joint.classes))
     before, by_full = slope(full + more)
@@ -155,7 +159,7 @@ def class_intervals(joint: Joint, metric: str, level: float = LEVEL) -> Ends:
     of_added = (wrong * ((by_masked - right_full) ** 2 + (right_masked - by_full) ** 2)).sum(axis=(-2, -1))
     half = _quantile(level) * np.sqrt((joint.counts * influence**2).sum(axis=-1) + extra * of_added)
     most = 2.0 if metric == "matthews" else 1.0
-    low, high = np.fmin(after - before - half, seen), np.fmax(after - before + half, seen)
+    low, high = np.fmin(after - before - half, observed), np.fmax(after - before + half, observed)
     return np.maximum(low, -most), np.minimum(high, most)
 
 
@@ -206,33 +210,33 @@ def second_and_carried(influences: NDArray) -> tuple[float, float]:
 
 
 def freedom(carried: float, shown: float = 0.0) -> float:
-    """Degrees of freedom of a difference that so many units carry, which have ``shown`` so much of a change."""
+    """Degrees of freedom of a difference that ``carried`` units carry; ``shown``, 0 to 1, is how much moved."""
     return 3 + (0.4 + 0.5 * shown) * carried
 
 
 def student(degrees: float, level: float) -> float:
-    """Student's t: where few units carry a difference, its variance is known as badly as that of so few values."""
+    """The quantile of Student's t: where few units carry a difference, its variance is estimated from few values."""
     return float(scipy.special.stdtrit(degrees, (1 + level) / 2))
 
 
 def _moved(of: NDArray, weights: NDArray) -> Floats:
-    """How much the mean of weights · ranks rises with an example at each place; both are of mean 0, variance 1.
+    """How much the mean of weights · ranks rises with one more example at each value; both have mean 0, variance 1.
 
     An example lifts the ranks above its own by one, and those equal to it by half.
     """
-    _, place, counts = np.unique(of, return_inverse=True, return_counts=True)
+    _, level, counts = np.unique(of, return_inverse=True, return_counts=True)
     if len(counts) == 1:
         return np.zeros(len(of))
-    own = np.bincount(place, weights, len(counts))
-    above = np.cumsum(own[::-1])[::-1] - own / 2
+    by_level = np.bincount(level, weights, len(counts))
+    above = np.cumsum(by_level[::-1])[::-1] - by_level / 2
     rank = np.cumsum(counts) - (counts - 1) / 2
     spread = np.sqrt((counts * (rank - (len(of) + 1) / 2) ** 2).sum() / len(of))
-    moved: Floats = above[place] / spread
+    moved: Floats = above[level] / spread
     return moved
 
 
 def added(level: float) -> float:
-    """Examples to add in each direction: one at the usual level, more where a tail is to hold that is further out."""
+    """Examples to add in each direction: one at the usual level, more at a higher level."""
     return float((_quantile(level) / _quantile(LEVEL)) ** 2)
 
 
@@ -245,8 +249,8 @@ def _quantile(level: float) -> float:
 
 def _accuracy(table: NDArray) -> tuple[Floats, Floats]:
     n = table.sum(axis=(-2, -1))[..., None, None]
-    right = np.trace(table, axis1=-2, axis2=-1)[..., None, None] / n
-    return right[..., 0, 0], (np.eye(table.shape[-1]) - right) / n
+    accuracy = np.trace(table, axis1=-2, axis2=-1)[..., None, None] / n
+    return accuracy[..., 0, 0], (np.eye(table.shape[-1]) - accuracy) / n
 
 
 def _f1(table: NDArray, of: int = 1) -> tuple[Floats, Floats]:
@@ -280,12 +284,12 @@ def _balanced_accuracy(table: NDArray) -> tuple[Floats, Floats]:
 def _matthews(table: NDArray) -> tuple[Floats, Floats]:
     gold, predicted = table.sum(axis=-1), table.sum(axis=-2)
     n = table.sum(axis=(-2, -1))[..., None, None]
-    right = np.trace(table, axis1=-2, axis2=-1)[..., None, None]
-    top = right * n - (gold * predicted).sum(axis=-1)[..., None, None]
-    left, other = (n**2 - (x**2).sum(axis=-1)[..., None, None] for x in (gold, predicted))
-    below = np.sqrt(left * other)
-    of_top = n * np.eye(table.shape[-1]) + right - predicted[..., :, None] - gold[..., None, :]
-    of_below = (n - gold[..., :, None]) * other + left * (n - predicted[..., None, :])
+    correct = np.trace(table, axis1=-2, axis2=-1)[..., None, None]
+    top = correct * n - (gold * predicted).sum(axis=-1)[..., None, None]
+    of_gold, of_predicted = (n**2 - (x**2).sum(axis=-1)[..., None, None] for x in (gold, predicted))
+    below = np.sqrt(of_gold * of_predicted)
+    of_top = n * np.eye(table.shape[-1]) + correct - predicted[..., :, None] - gold[..., None, :]
+    of_below = (n - gold[..., :, None]) * of_predicted + of_gold * (n - predicted[..., None, :])
     return (top / below)[..., 0, 0], of_top / below - top * of_below / below**3
 
 
@@ -304,28 +308,27 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def interval_of_mean(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+def interval_of_mean(values: ArrayLike) -> tuple[float, float, float]:
     """The mean of independent draws and its interval by Student's t; of a single draw the ends are NaN."""
-    drawn = np.asarray(values, dtype=np.float64)
-    mean, n = float(drawn.mean()), len(drawn)
+    draws = np.asarray(values, dtype=np.float64)
+    mean, n = float(draws.mean()), len(draws)
     if n < 2:
         return mean, float("nan"), float("nan")
-    half = float(scipy.special.stdtrit(n - 1, (1 + level) / 2) * drawn.std(ddof=1) / np.sqrt(n))
+    half = float(student(n - 1, LEVEL) * draws.std(ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 
 
 BLOCKS = 3  # of a series; more of them are shorter, and one then still resembles the next
 
 
-def interval_of_series(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+def interval_of_series(values: ArrayLike) -> tuple[float, float, float]:
     """The mean of draws that follow each other in time, and its interval by Student's t over the means of three blocks.
 
     Timings resemble those before them, so each draw by itself tells less than an independent one: with a correlation
     of 0.8 from one to the next, t over 12 draws holds the mean in 46 %, this in 84 % (bench/coverage_of_series.py).
     """
-    drawn = np.asarray(values, dtype=np.float64)
-    mean, low, high = interval_of_mean(
-        [block.mean() for block in np.array_split(drawn, min(BLOCKS, len(drawn)))], level
-    )
-    shift = float(drawn.mean()) - mean  # blocks of unequal length
+    series = np.asarray(values, dtype=np.float64)
+    blocks = np.array_split(series, min(BLOCKS, len(series)))
+    mean, low, high = interval_of_mean([block.mean() for block in blocks])
+    shift = float(series.mean()) - mean  # blocks of unequal length
     return mean + shift, low + shift, high + shift

@@ -29,28 +29,28 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-# metrics by class: how many answers are right, how many examples there are, how often each is answered [..., C] ------
+# metrics by class: its correct answers, its examples, and how often it is predicted [..., C] --------------------------
 
 
-def accuracy(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
-    """Share of right answers."""
-    return right.sum(axis=-1) / gold.sum(axis=-1)
+def accuracy(correct: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
+    """Share of correct answers."""
+    return correct.sum(axis=-1) / gold.sum(axis=-1)
 
 
-def f1(right: NDArray, gold: NDArray, predicted: NDArray, of: int = 1) -> Floats:
+def f1(correct: NDArray, gold: NDArray, predicted: NDArray, of: int = 1) -> Floats:
     """F1 of one class; NaN where it neither occurs nor is predicted."""
-    hit, total = right[..., of].astype(float), gold[..., of] + predicted[..., of]
+    hit, total = correct[..., of].astype(float), gold[..., of] + predicted[..., of]
     return np.divide(2 * hit, total, out=np.full_like(hit, np.nan), where=total > 0)
 
 
-def f1_macro(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
+def f1_macro(correct: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     """The mean F1 of the classes that occur among the gold labels."""
-    return _over_classes(2 * right / np.maximum(gold + predicted, 1e-12), gold)
+    return _over_classes(2 * correct / np.maximum(gold + predicted, 1e-12), gold)
 
 
-def balanced_accuracy(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
-    """The mean over the classes that occur of the share of their examples with the right answer."""
-    return _over_classes(right / np.maximum(gold, 1e-12), gold)
+def balanced_accuracy(correct: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
+    """The mean recall of the classes that occur among the gold labels."""
+    return _over_classes(correct / np.maximum(gold, 1e-12), gold)
 
 
 def _over_classes(each: Floats, gold: NDArray) -> Floats:
@@ -59,11 +59,11 @@ def _over_classes(each: Floats, gold: NDArray) -> Floats:
     return mean
 
 
-def matthews(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
+def matthews(correct: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     """Matthews' correlation; 0 where all predictions are one class, NaN where all labels are."""
     gold, predicted = gold.astype(float), predicted.astype(float)
     n = gold.sum(axis=-1)
-    top = right.sum(axis=-1) * n - (gold * predicted).sum(axis=-1)
+    top = correct.sum(axis=-1) * n - (gold * predicted).sum(axis=-1)
     of_gold, of_predicted = (n**2 - (x**2).sum(axis=-1) for x in (gold, predicted))
     below = np.sqrt(of_gold * of_predicted)
     return np.divide(top, below, out=np.where(of_gold > 0, np.zeros_like(top), np.nan), where=below > 0)
@@ -87,8 +87,8 @@ def class_in(metric: str) -> int | None:
 
 def by_class(metric: str) -> ByClass:
     """A class metric from the counts of each class."""
-    if (one := class_in(metric)) is not None:
-        return partial(f1, of=one)
+    if (positive := class_in(metric)) is not None:
+        return partial(f1, of=positive)
     if not is_one_of(metric, _BY_CLASS):
         raise TaskError(unknown_choice("metric", metric, _BY_CLASS))
     return _BY_CLASS[metric]
@@ -137,40 +137,40 @@ def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) ->
 def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -> float:
     """A class metric of some predictions."""
     c = classes + 1
-    if (one := class_in(metric)) is not None and one >= c:
-        raise TaskError(f"'{metric}' is F1 of class {one}, and there are {classes}, from 0.")
+    if (positive := class_in(metric)) is not None and positive >= c:
+        raise TaskError(f"'{metric}' is F1 of class {positive}, and there are {classes}, from 0.")
     return float(by_class(metric)(*_by_class(gold.astype(np.int64), predicted % c, np.ones(len(gold)), c)))
 
 
 def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
     """Paired swap test of a class metric."""
     of, c = by_class(metric), joint.classes
-    right, golds, predicted = _by_class(joint.gold, joint.full, joint.counts, c)
-    right_after, _, predicted_after = _by_class(joint.gold, joint.masked, joint.counts, c)
-    full_value, masked_value = of(right, golds, predicted), of(right_after, golds, predicted_after)
+    correct, golds, predicted = _by_class(joint.gold, joint.full, joint.counts, c)
+    correct_after, _, predicted_after = _by_class(joint.gold, joint.masked, joint.counts, c)
+    full_value, masked_value = of(correct, golds, predicted), of(correct_after, golds, predicted_after)
     changed = (joint.full != joint.masked) & (joint.counts > 0)
     gold, full, masked, count = (cells[changed] for cells in joint[:4])
     if not len(gold):
         return float("nan") if np.isnan(full_value) else 1.0
     # what a swap in each cell does to the full model's answers, [K, C]
-    cell, one = np.arange(len(gold)), np.ones(len(gold), dtype=np.int64)
+    cell, ones, shape = np.arange(len(gold)), np.ones(len(gold), dtype=np.int64), (len(gold), c)
     mended = (masked == gold).astype(np.int64) - (full == gold)
     table = scipy.sparse.csr_array
-    to_right = table((mended, (cell, gold)), shape=(len(gold), c))
-    to_predicted = table((one, (cell, masked)), shape=(len(gold), c)) - table((one, (cell, full)), shape=(len(gold), c))
+    to_correct = table((mended, (cell, gold)), shape=shape)
+    to_predicted = table((ones, (cell, masked)), shape=shape) - table((ones, (cell, full)), shape=shape)
     rng, deltas = np.random.default_rng(seed), []
     for rows in _rows(SWAPS, max(len(gold), c)):
         moved = rng.binomial(count, 0.5, size=(rows, len(gold)))
-        of_right, of_predicted = moved @ to_right, moved @ to_predicted
-        swapped = of(right_after - of_right, golds, predicted_after - of_predicted)
-        deltas.append(swapped - of(right + of_right, golds, predicted + of_predicted))
+        of_correct, of_predicted = moved @ to_correct, moved @ to_predicted
+        swapped = of(correct_after - of_correct, golds, predicted_after - of_predicted)
+        deltas.append(swapped - of(correct + of_correct, golds, predicted + of_predicted))
     return p_value(np.concatenate(deltas), float(masked_value - full_value))
 
 
 def _by_class(gold: NDArray, predicted: NDArray, count: NDArray, classes: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Right answers, examples and answers of each class [C]."""
-    right = np.bincount(gold, count * (gold == predicted), classes)
-    return right, np.bincount(gold, count, classes), np.bincount(predicted, count, classes)
+    """Correct answers, examples and predictions of each class [C]."""
+    correct = np.bincount(gold, count * (gold == predicted), classes)
+    return correct, np.bincount(gold, count, classes), np.bincount(predicted, count, classes)
 
 
 # regression ---------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
 def standardised(values: NDArray, constant: float = np.nan) -> Floats:
     """Mean 0 and variance 1 along the last axis; ``constant`` where all are one value.
 
-    The values tell: rounding leaves a constant a variance a little above 0.
+    Whether they are is seen in the values: rounding leaves constant values a variance a little above 0.
     """
     centred = values - values.mean(axis=-1, keepdims=True)
     sd = np.sqrt((centred**2).mean(axis=-1, keepdims=True))

@@ -43,8 +43,9 @@ class Flips(NamedTuple):
 def flips(gold: ArrayLike, full: ArrayLike, masked: ArrayLike) -> Flips:
     """Which examples changed, both ways."""
     gold, full, masked = np.asarray(gold), np.asarray(full), np.asarray(masked)
-    was, now = full == gold, masked == gold
-    return Flips(np.flatnonzero(was & ~now), np.flatnonzero(~was & now), np.flatnonzero(~was & ~now & (full != masked)))
+    before, after = full == gold, masked == gold  # right answers
+    other = ~before & ~after & (full != masked)
+    return Flips(np.flatnonzero(before & ~after), np.flatnonzero(~before & after), np.flatnonzero(other))
 
 
 def mcnemar(worse: ArrayLike, better: ArrayLike) -> Floats:
@@ -54,13 +55,13 @@ def mcnemar(worse: ArrayLike, better: ArrayLike) -> Floats:
     return np.where(worse + better == 0, 1.0, np.minimum(1.0, 2.0 * tail))
 
 
-def wilson(right: int, n: int, level: float = LEVEL) -> Interval:
+def wilson(correct: int, n: int) -> Interval:
     """Wilson's interval of one accuracy. Not for differences: those are paired, and narrower."""
     if n < 1:
         return Interval(np.nan, np.nan)
-    z = scipy.special.ndtri((1 + level) / 2)
-    middle = (right + z * z / 2) / (n + z * z)
-    half = z * np.sqrt(right * (n - right) / n + z * z / 4) / (n + z * z)
+    z = scipy.special.ndtri((1 + LEVEL) / 2)
+    middle = (correct + z * z / 2) / (n + z * z)
+    half = z * np.sqrt(correct * (n - correct) / n + z * z / 4) / (n + z * z)
     return Interval(float(max(0.0, middle - half)), float(min(1.0, middle + half)))
 
 
@@ -90,8 +91,8 @@ def holm(p_values: ArrayLike) -> Floats:
     adjusted = np.full(p.shape, np.nan)
     tested = np.flatnonzero(~np.isnan(p))
     order = tested[np.argsort(p.flat[tested], kind="stable")]
-    left = np.arange(len(order), 0, -1)
-    adjusted.flat[order] = np.maximum.accumulate(p.flat[order] * left).clip(max=1.0)
+    factors = np.arange(len(order), 0, -1)
+    adjusted.flat[order] = np.maximum.accumulate(p.flat[order] * factors).clip(max=1.0)
     return adjusted
 
 
@@ -104,18 +105,18 @@ def confusion(gold: ArrayLike, predicted: ArrayLike, classes: int) -> Ints:
 
 
 SHARED = 8  # degrees of freedom, for each split, that the ratio of all pairs counts for
-ROUNDING = 1e-20  # a variance that is none: two scores with the same orders
+ROUNDING = 1e-20  # a variance up to this is rounding: two scores gave the same order
 
 
 class Differences(NamedTuple):
-    """Standard errors [K, K] of all differences, and by how many of them a difference must exceed 0."""
+    """Standard errors [K, K] of all differences, and how many of them a significant difference exceeds."""
 
     errors: Floats
-    one: float  # a difference that was named beforehand
+    single: float  # a difference that was chosen beforehand
     all: float  # any of them
 
 
-def differences(draws: NDArray, halves: NDArray, level: float = LEVEL) -> Differences:
+def differences(draws: NDArray, halves: NDArray) -> Differences:
     """Differences between several scores of the same model and data, all at once, of which the best was picked.
 
     Each score was measured on one half of the examples and tried on the other, both ways, in several splits. Two things
@@ -136,17 +137,17 @@ def differences(draws: NDArray, halves: NDArray, level: float = LEVEL) -> Differ
     by_examples = gaps.var(axis=2)
     within = (halves[..., 0] - halves[..., 1]) / 2  # [K, S]
     by_halves = ((within[:, None] - within[None]) ** 2).mean(axis=2)
-    splits, known = halves.shape[1], by_examples > ROUNDING
-    ratio = max(1.0, float(by_halves[known].sum() / by_examples[known].sum())) if known.any() else 1.0
+    varies = by_examples > ROUNDING
+    ratio = max(1.0, float(by_halves[varies].sum() / by_examples[varies].sum())) if varies.any() else 1.0
     variance = (SHARED * ratio * by_examples + by_halves) / (SHARED + 1)
-    errors, freedom = np.sqrt(np.maximum(variance, by_examples)), (SHARED + 1) * splits
-    one = float(scipy.special.stdtrit(freedom, (1 + level) / 2))
-    if not known.any():
-        return Differences(errors, one, one)
-    first, second = np.nonzero(np.triu(known, 1))
+    errors, freedom = np.sqrt(np.maximum(variance, by_examples)), (SHARED + 1) * halves.shape[1]
+    single = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2))
+    if not varies.any():
+        return Differences(errors, single, single)
+    first, second = np.nonzero(np.triu(varies, 1))
     of_pairs = gaps[first, second]
     moved = of_pairs - of_pairs.mean(axis=1, keepdims=True)
     largest = np.abs(moved / moved.std(axis=1, keepdims=True)).max(axis=0)
     # a normal quantile becomes that of Student's t: the errors are estimates
-    tail = float(scipy.special.ndtr(-np.quantile(largest, level)))
-    return Differences(errors, one, float(scipy.special.stdtrit(freedom, 1 - tail)))
+    tail = float(scipy.special.ndtr(-np.quantile(largest, LEVEL)))
+    return Differences(errors, single, float(scipy.special.stdtrit(freedom, 1 - tail)))
