@@ -232,9 +232,9 @@ def _maps(maps: Maps) -> View:
     sizes = np.abs(np.nan_to_num(maps.attribution)).ravel()
     rows = []
     for flat in np.argsort(-sizes, kind="stable")[: 2 * FEW]:
-        place = tuple(int(i) for i in np.unravel_index(flat, maps.attribution.shape))
-        layer, head, query, key = place
-        values = float(maps.attribution[place]), float(maps.attention[place])
+        index = tuple(int(i) for i in np.unravel_index(flat, maps.attribution.shape))
+        layer, head, query, key = index
+        values = float(maps.attribution[index]), float(maps.attention[index])
         rows.append((HeadId(layer, head), maps.tokens[query], maps.tokens[key], *values))
     table = Table(
         "strongest",
@@ -376,14 +376,14 @@ def _dataset(data: Dataset) -> View:
     return View(f"{data.task.title}, {data.split}: {len(data):,} examples.", tuple(parts), note=" ".join(data.notes))
 
 
-def _short(part: Any) -> Any:
-    return part if not isinstance(part, str) or len(part) <= LONGEST else part[: LONGEST - 1] + "…"
+def _short(cell: Any) -> Any:
+    return cell if not isinstance(cell, str) or len(cell) <= LONGEST else cell[: LONGEST - 1] + "…"
 
 
 def _run(view: RunView) -> View:
     table = run_report.run_table(view)
-    done, expected = view.count
-    steps = f"{done} of {expected} steps" if expected else f"{done} steps"
+    count, expected = view.count
+    steps = f"{count} of {expected} steps" if expected else f"{count} steps"
     return View(
         " ".join([f"{view.record.title} is {view.state}: {steps}.", *run_report.findings(view)]),
         (table,) if table.rows else (),

@@ -110,8 +110,8 @@ def _ramp(scale: Scale, y: float) -> list[str]:
     ]
     labels = [(low, 0.0, "start"), (high, 1.0, "end"), *([(0.0, 0.5, "middle")] if scale.diverging else [])]
     return colours + [
-        _text(LEFT + RAMP * place, y + 22, f"{value:.3g}".replace("-", "−"), anchor=anchor)
-        for value, place, anchor in labels
+        _text(LEFT + RAMP * share, y + 22, f"{value:.3g}".replace("-", "−"), anchor=anchor)
+        for value, share, anchor in labels
     ]
 
 

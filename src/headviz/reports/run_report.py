@@ -83,8 +83,8 @@ def _named(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _holds_commas(value: Any) -> bool:
-    """Whether a list cannot be written with commas between its parts."""
-    return isinstance(value, list) and any("," in str(part) for part in value)
+    """Whether a list cannot be written with commas between its items."""
+    return isinstance(value, list) and any("," in str(item) for item in value)
 
 
 def start(plan: Mapping[str, Any]) -> str:

@@ -65,27 +65,27 @@ def mask_of(source: Any, num_layers: int, num_heads: int, stacks: Mapping[str, r
 
 
 def own_mask(source: Any, shape: tuple[int, int] | None = None) -> HeadMask:
-    """The mask that a call without a model was given. Only heads by layer do not say their grid: ``shape`` does."""
-    own: Any = shape
+    """The mask that a call without a model was given. ``shape`` is its grid, which heads by layer do not say."""
+    grid: Any = shape
     if shape is None and isinstance(source, HeadMask):
         return source
     if shape is None and isinstance(source, Mapping):
-        own = source.get("layers"), source.get("heads")  # as headviz's own JSON says
-        if None in own:
+        grid = source.get("layers"), source.get("heads")  # of headviz's own JSON
+        if None in grid:
             raise MaskError("A mask by layer needs its grid: give layers and heads in each as shape, such as (12, 12).")
     elif shape is None:
-        own = tuple(getattr(source, "shape", ())) or _sides(source)
-        if len(own) != 2:
+        grid = tuple(getattr(source, "shape", ())) or _sides(source)
+        if len(grid) != 2:
             raise MaskError(f"{A_MASK}, or a table of ones (kept) and zeros (off), not {shown(source)}. {READING}")
-    if not isinstance(own, tuple | list) or len(own) != 2:
-        raise MaskError(f"shape is layers and heads in each, such as (12, 12), not {shown(own)}.")
-    return mask_of(source, HeadMask.full(*own).num_layers, own[1])
+    if not isinstance(grid, tuple | list) or len(grid) != 2:
+        raise MaskError(f"shape is layers and heads in each, such as (12, 12), not {shown(grid)}.")
+    return mask_of(source, HeadMask.full(*grid).num_layers, grid[1])
 
 
 def _sides(rows: Any) -> tuple[int, ...]:
     """Rows and columns of a table in lists; nothing for all else."""
-    some = isinstance(rows, list | tuple) and rows and hasattr(rows[0], "__len__")
-    return (len(rows), len(rows[0])) if some else ()
+    is_table = isinstance(rows, list | tuple) and rows and hasattr(rows[0], "__len__")
+    return (len(rows), len(rows[0])) if is_table else ()
 
 
 def _listed(table: Any) -> Any:
@@ -108,8 +108,9 @@ def read_mask(source: Any, num_layers: int, num_heads: int, stacks: Mapping[str,
         source = _content(source)
     if isinstance(source, str):
         return mask_from_text(source, num_layers, num_heads, stacks)
-    read = _from_list if isinstance(source, list | tuple) else mask_of
-    return read(source, num_layers, num_heads, stacks)
+    if isinstance(source, list | tuple):
+        return _from_list(source, num_layers, num_heads, stacks)
+    return mask_of(source, num_layers, num_heads, stacks)
 
 
 def pruned_heads(mask: MaskLike) -> dict[int, list[int]]:
@@ -130,7 +131,7 @@ def pruned_heads(mask: MaskLike) -> dict[int, list[int]]:
 def read_ablation(source: Any) -> str:
     """What stands in the place of the heads that a mask's JSON switches off; "zero" where it says nothing.
 
-    It is what ``ablation=`` takes. Whether there is such a reference is asked where it is used.
+    It is what ``ablation=`` takes, and is not checked here.
 
     >>> import headviz, tempfile
     >>> mask = headviz.HeadMask.full(2, 4).without("1.3")
@@ -140,10 +141,7 @@ def read_ablation(source: Any) -> str:
     if _names_file(source):
         source = _content(source)
     elif isinstance(source, str) and source.strip().startswith("{"):
-        try:
-            source = json.loads(source)
-        except (ValueError, RecursionError) as broken:
-            raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
+        source = _json(source)
     ablation = source.get("ablation", ZERO) if isinstance(source, Mapping) else ZERO
     if not isinstance(ablation, str):
         raise MaskError(f"'ablation' in a mask's file is a word such as mean, not {shown(ablation)}.")
@@ -200,9 +198,9 @@ def read_scores(source: Any, name: str = "imported") -> HeadScores:
     read = _content(source) if _names_file(source) else source
     record: Mapping[str, Any] = read if isinstance(read, Mapping) else {"values": read}
     values = _table(record.get("values"))
-    nothing = np.full_like(values, np.nan)
+    missing = np.full_like(values, np.nan)
     low, high, stderr = (
-        nothing if record.get(key) is None else _table(record[key], values.shape)
+        missing if record.get(key) is None else _table(record[key], values.shape)
         for key in ("interval_low", "interval_high", "stderr")
     )
     mask = record.get("mask")
@@ -265,10 +263,10 @@ def _content(source: str | Path) -> Any:
 
 
 def _write(path: str | Path, table: np.ndarray, texts: Mapping[str, str]) -> Path:
-    place = out_file(path, "file")
-    ending = place.suffix.lower()
+    path = out_file(path, "file")
+    ending = path.suffix.lower()
     if ending not in (".npy", *texts):
-        raise OptionError(f"'{place.name}' must end in {', '.join(('.npy', *texts))}.")
+        raise OptionError(f"'{path.name}' must end in {', '.join(('.npy', *texts))}.")
     body: bytes | str
     if ending == ".npy":
         raw = io.BytesIO()
@@ -276,9 +274,9 @@ def _write(path: str | Path, table: np.ndarray, texts: Mapping[str, str]) -> Pat
         body = raw.getvalue()
     else:
         body = texts[ending]
-    with disk_errors(place, len(body)):
-        replace_file(place, body)
-    return place
+    with disk_errors(path, len(body)):
+        replace_file(path, body)
+    return path
 
 
 def _table(source: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -292,17 +290,14 @@ def _table(source: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
 
 
 def mask_from_text(text: str, layers: int, heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
-    """A mask that somebody typed or pasted. Other than for ``read_mask``, no text names a file."""
+    """A mask that a user typed or pasted. Unlike in ``read_mask``, a text never names a file."""
     text = text.strip()
     if not text:
         raise MaskError("There is no mask. Paste hexadecimal digits, a list such as 3.5,7.0, or headviz's JSON.")
-    if text.startswith(("{", "[")):
-        try:
-            read = json.loads(text)
-        except (ValueError, RecursionError) as broken:
-            raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
-        read_into = _from_object if isinstance(read, dict) else _from_list
-        return read_into(read, layers, heads, stacks)
+    if text.startswith("{"):
+        return _from_object(_json(text), layers, heads, stacks)
+    if text.startswith("["):
+        return _from_list(_json(text), layers, heads, stacks)
     digits = -(-layers * heads // 4)
     if "." in text or "·" in text:
         return HeadMask.full(layers, heads).without(parse_heads(text.replace("\n", ","), stacks))
@@ -311,6 +306,13 @@ def mask_from_text(text: str, layers: int, heads: int, stacks: Mapping[str, rang
     raise MaskError(
         f"'{text[:40]}' is neither a mask of {digits} hexadecimal digits nor a list of heads such as 3.5,7.0."
     )
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from error
 
 
 def _from_object(read: Mapping[Any, Any], layers: int, heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
@@ -327,8 +329,8 @@ def _from_object(read: Mapping[Any, Any], layers: int, heads: int, stacks: Mappi
     if "off" in read:
         raise MaskError('This mask has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
     for layer, heads_of_layer in by_layer.items():
-        known = not isinstance(layer, bool) and len(str(layer)) <= 6 and str(layer).strip().isdecimal()
-        if not known or int(layer) >= layers:
+        is_number = not isinstance(layer, bool) and len(str(layer)) <= 6 and str(layer).strip().isdecimal()
+        if not is_number or int(layer) >= layers:
             raise MaskError(
                 f"{shown(layer)} is not the number of a layer: they are 0 to {layers - 1}. "
                 'A mask by layer is {3: [5], 7: [0]}, in JSON {"3": [5], "7": [0]}.'
@@ -384,12 +386,8 @@ def restored(kind: Any, value: Any, shape: tuple[int, int]) -> Any:
         inner = get_args(kind)
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
         return tuple(restored(k, v, shape) for k, v in zip(kinds, value, strict=True))
-    if dataclasses.is_dataclass(kind):
-        return _object(kind, value, shape)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        names = [f.name for f in dataclasses.fields(kind) if f.name in value]
+        return kind(**{name: restored(hints[name], value[name], shape) for name in names})
     return value
-
-
-def _object(kind: Any, value: Mapping[str, Any], shape: tuple[int, int]) -> Any:
-    hints = get_type_hints(kind)
-    names = [f.name for f in dataclasses.fields(kind) if f.name in value]
-    return kind(**{name: restored(hints[name], value[name], shape) for name in names})

@@ -26,10 +26,10 @@ LONGEST_PATH = 4096  # bytes in the whole path
 
 
 def outside_path(path_given: Any, what: str = "the path", look: bool = True) -> Path:
-    """The path that a text names, with ``~`` replaced by the home folder.
+    """The path that a text names, with ``~`` replaced by the home folder. It need not exist.
 
     Refuses an empty text, NUL, text that is not UTF-8, names and paths that are too long, the home of an unknown user,
-    and, unless ``look`` is false, places that cannot be looked at. That nothing is there is no error.
+    and, unless ``look`` is false, paths that the system does not let us look at.
     """
     if not isinstance(path_given, str | os.PathLike):
         raise _refused(what, path_given, f"is not a text but {type(path_given).__name__}")
@@ -160,9 +160,8 @@ def home() -> Path:
 
     The folder is not created here. It must be on a local disk: SQLite's locks fail on network file systems.
     """
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return outside_path(chosen, VARIABLE, look=False).absolute()
+    if folder := os.environ.get(VARIABLE):
+        return outside_path(folder, VARIABLE, look=False).absolute()
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file() and (checkout / "cache").is_dir():
         return checkout / "cache"
@@ -210,9 +209,9 @@ def obtain(
         return cached_value
     if name in _named:
         return fetch()
-    place = constants.ENDPOINT.split("://")[-1]
+    hub = constants.ENDPOINT.split("://")[-1]
     raise NotDownloaded(
-        f"{shown} is not on this machine. It is downloaded from {place} when you ask for it{more}.", shown, press
+        f"{shown} is not on this machine. It is downloaded from {hub} when you ask for it{more}.", shown, press
     )
 
 

@@ -77,11 +77,11 @@ def make_key(kind: str, **parts: object) -> str:
 
 def _rounded() -> dict[str, str]:
     """The precision in which PyTorch is set to multiply float32 matrices, where it is lower, such as TF32."""
-    import torch  # what only looks into the cache makes no key and goes without it
+    import torch  # here, because commands that only list the cache make no key and need no torch
 
     gpu, processor = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    asked = {"gpu": gpu.fp32_precision, "processor": processor.fp32_precision}
-    return {where: numbers for where, numbers in asked.items() if numbers not in ("none", "ieee")}
+    precisions = {"gpu": gpu.fp32_precision, "processor": processor.fp32_precision}
+    return {device: precision for device, precision in precisions.items() if precision not in ("none", "ieee")}
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ class Usage:
     kinds: dict[str, int]
 
 
-def _pack(key: str, arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None) -> bytes:
-    body = pack(arrays, words)
+def _pack(key: str, entry: Entry) -> bytes:
+    body = pack(entry.arrays, entry.words)
     return _head(key, body) + body
 
 
-def _head(key: str, body: bytes | memoryview) -> bytes:
+def _head(key: str, body: bytes) -> bytes:
     """The format's version, and a checksum of it, of the key (kind and digest), of the length and of the content.
 
     With the key in it, an entry that was moved under another key is not read as that one.
@@ -173,7 +173,7 @@ class Store:
         disk = self._open()
         if disk is None:
             return False
-        packed = [(key, _pack(key, e.arrays, e.words)) for key, e in entries]
+        packed = [(key, _pack(key, entry)) for key, entry in entries]
         for attempt in (1, 2):
             try:
                 with disk.disk.files_follow(), disk.transact():
@@ -203,10 +203,10 @@ class Store:
         if self._open() is not None or self._full:
             try:
                 with reader(self.folder) as base:
-                    made = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
-                    if {"Cache", "Settings"} <= made:  # on a full disk it may be half made
+                    tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
+                    if {"Cache", "Settings"} <= tables:  # on a full disk one of them may be missing
                         kinds = dict(base.execute(_BY_KIND))
-                        total = sum(int(base.execute(part).fetchone()[0]) for part in _SIZE)
+                        total = sum(int(base.execute(query).fetchone()[0]) for query in _SIZE)
             except ERRORS as error:
                 if not self._mend(error):
                     raise

@@ -97,13 +97,13 @@ class StrictDisk(diskcache.Disk):
         """
         written: list[str] = []
         removed: list[str] = []
-        self._transaction.written, self._transaction.removed, over = written, removed, written
+        self._transaction.written, self._transaction.removed, unneeded = written, removed, written
         try:
             yield
-            over = removed
+            unneeded = removed
         finally:
             del self._transaction.written, self._transaction.removed
-            for name in over:
+            for name in unneeded:
                 self.remove(name)
 
     def put(self, key: Any) -> tuple[str, bool]:
@@ -197,8 +197,8 @@ def remove_database(folder: Path) -> None:
 @contextmanager
 def reader(folder: Path) -> Iterator[sqlite3.Connection]:
     def connected(options: str) -> sqlite3.Connection:
-        place = (folder / "cache.db").absolute().as_uri()
-        return sqlite3.connect(f"{place}?mode=ro{options}", uri=True, timeout=LOCK_SECONDS)
+        uri = (folder / "cache.db").absolute().as_uri()
+        return sqlite3.connect(f"{uri}?mode=ro{options}", uri=True, timeout=LOCK_SECONDS)
 
     base = connected("")
     try:
@@ -208,7 +208,7 @@ def reader(folder: Path) -> Iterator[sqlite3.Connection]:
             if meaning(error) != FULL:
                 raise
             base.close()
-            base = connected("&immutable=1")  # without room for the index that processes share nobody writes
+            base = connected("&immutable=1")  # nobody writes while there is no room for the index of all processes
         yield base
     finally:
         base.close()

@@ -49,9 +49,9 @@ def csv_cell(value: Any) -> str:
     if value is None or value != value:
         return ""
     text = str(value)
-    # a spreadsheet drops what cannot be seen, such as a byte order mark
-    seen = next((c for c in text if c.isprintable() and not c.isspace()), "")
-    if isinstance(value, str) and (text.startswith(_BLANKS) or seen in _FORMULA):
+    # a spreadsheet drops invisible characters, such as a byte order mark
+    first_visible = next((c for c in text if c.isprintable() and not c.isspace()), "")
+    if isinstance(value, str) and (text.startswith(_BLANKS) or first_visible in _FORMULA):
         return "'" + text
     return text
 
@@ -70,16 +70,16 @@ def tex(text: str) -> str:
     return "".join(_TEX.get(c, c) for c in text)
 
 
-def tex_cell(value: Any) -> str:
-    """Numbers with three significant digits, a dash where nothing was measured."""
+def tex_cell(value: Any, decimals: int | None = None) -> str:
+    """Numbers with this many decimals, or with three significant digits; a dash where nothing was measured."""
     if value is None or value != value:
         return "--"
-    if isinstance(value, float):
-        size, _, power = f"{value:.3g}".partition("e")
-        if power:
-            return rf"${size}\cdot10^{{{int(power)}}}$"
-        return f"${size}$" if size.startswith("-") else size
-    return tex(str(value))
+    if not isinstance(value, float):
+        return tex(str(value))
+    number, _, power = (f"{value:.3g}" if decimals is None else f"{value:.{decimals}f}").partition("e")
+    if power:
+        return rf"${number}\cdot10^{{{int(power)}}}$"
+    return f"${number}$" if number.startswith("-") else number
 
 
 def _aligned(column: Sequence[Any]) -> list[str]:
@@ -91,15 +91,7 @@ def _aligned(column: Sequence[Any]) -> list[str]:
     if not sizes or max(sizes) / min(sizes) >= 1000:
         return [tex_cell(v) for v in column]
     decimals = max(0, 2 - floor(log10(max(sizes))))
-    return [tex_fixed(v, decimals) for v in column]
-
-
-def tex_fixed(value: Any, decimals: int) -> str:
-    """A number with this many decimals; other values as ``tex_cell`` writes them."""
-    if not isinstance(value, float) or value != value:
-        return tex_cell(value)
-    shown = f"{value:.{decimals}f}"
-    return f"${shown}$" if shown.startswith("-") else shown
+    return [tex_cell(v, decimals) for v in column]
 
 
 def figure_tex(file: str, caption: str) -> str:
@@ -118,7 +110,7 @@ def figure_tex(file: str, caption: str) -> str:
     )
 
 
-_SILENT = re.compile(r"\\cdot|[$^{}]")  # what takes no room on the page
+_INVISIBLE = re.compile(r"\\cdot|[$^{}]")  # LaTeX that takes no room on the page
 _NUMBER = re.compile(r"[<≈]?\s*[+−-]?\.?\d|[–-]*$")  # how a cell begins that stands to the right
 LINE, TEXT = 86, 30  # characters of a line of a page, and from which a column's texts are broken
 PACKAGES = r"% \usepackage{booktabs, graphicx}"
@@ -138,15 +130,15 @@ class _Layout:
         return max(ceil(len(cell) / self.most) if b else 1 for cell, b in zip(row, self.broken, strict=True))
 
 
-def _layout(columns: Sequence[Sequence[str]], right: Sequence[bool]) -> _Layout:
-    """``columns`` as LaTeX, each with its title; ``right`` says which of them stand to the right."""
-    sizes = [max(len(_SILENT.sub("", cell)) for cell in column) for column in columns]
+def _layout(columns: Sequence[Sequence[str]], numeric: Sequence[bool]) -> _Layout:
+    """``columns`` as LaTeX, each with its title; the ``numeric`` ones are flush right."""
+    sizes = [max(len(_INVISIBLE.sub("", cell)) for cell in column) for column in columns]
     broken = tuple(
         size > TEXT and not number and any(" " in cell for cell in column[1:])
-        for size, column, number in zip(sizes, columns, right, strict=True)
+        for size, column, number in zip(sizes, columns, numeric, strict=True)
     )
     share = 0.6 / max(1, sum(broken))
-    letters = [rf"p{{{share:.2f}\textwidth}}" if b else "r" if r else "l" for b, r in zip(broken, right, strict=True)]
+    letters = [rf"p{{{share:.2f}\textwidth}}" if b else "r" if n else "l" for b, n in zip(broken, numeric, strict=True)]
     wide = sum(size + 2 for size, b in zip(sizes, broken, strict=True) if not b)
     return _Layout("".join(letters), wide <= LINE * (0.3 if any(broken) else 1), broken, share * LINE)
 
@@ -170,10 +162,10 @@ def to_latex(
     written = list(zip(*map(_aligned, columns), strict=True)) if rows else []
     layout = _layout(list(zip(header, *written, strict=True)), [all(map(is_number, column)) for column in columns])
     if top is not None:
-        kept = sum(total <= top for total in accumulate(map(layout.lines, written)))
-        if kept < len(rows):
-            caption = f"{caption} The first {kept} of {len(rows)} rows.".strip()
-            written = list(zip(*map(_aligned, zip(*rows[:kept], strict=True)), strict=True))
+        count = sum(total <= top for total in accumulate(map(layout.lines, written)))
+        if count < len(rows):
+            caption = f"{caption} The first {count} of {len(rows)} rows.".strip()
+            written = list(zip(*map(_aligned, zip(*rows[:count], strict=True)), strict=True))
     lines = [PACKAGES, r"\begin{table}", r"\centering", *([] if layout.fits else [r"\resizebox{\textwidth}{!}{%"])]
     lines += [rf"\begin{{tabular}}{{{layout.letters}}}", r"\toprule"]
     lines += [" & ".join(tex(h) for h in header) + r" \\", r"\midrule"]

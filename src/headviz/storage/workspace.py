@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ FORM, LAST = "headviz-workspace-1", "last"
 
 @dataclass(frozen=True)
 class Kept:
-    """Of one model: masks as hexadecimal digits by name, texts with the newest first, grades by what they are of."""
+    """What is kept of one model: masks as hexadecimal digits by name, texts, newest first, and grades by their key."""
 
     title: str = ""  # what the model was called
     masks: Mapping[str, str] = field(default_factory=dict)
@@ -38,8 +38,8 @@ class Kept:
         """With this text as the newest; each is kept once."""
         return replace(self, texts=(text, *(t for t in self.texts if t != text))[:MOST_TEXTS])
 
-    def and_also(self, other: Kept) -> Kept:
-        """What both have; of the same name, what is here."""
+    def merged_with(self, other: Kept) -> Kept:
+        """What both have; of the same name, the entry of ``self``."""
         texts = tuple(dict.fromkeys((*self.texts, *other.texts)))[:MOST_TEXTS]
         masks = {**self.masks, **{name: mask for name, mask in other.masks.items() if name not in self.masks}}
         return Kept(self.title or other.title, masks, texts, {**other.grades, **self.grades})
@@ -93,17 +93,17 @@ def import_all(user: str, text: str) -> int:
         models = None
     if not isinstance(models, dict):
         raise OptionError("This is no workspace of headviz. Choose a file that “Export all” has written.")
-    checked = {digest: _checked(one) for digest, one in models.items() if _is_digest(digest)}
-    for digest, one in checked.items():
-        change(user, digest, lambda here, one=one: here.and_also(one))  # type: ignore[misc]
+    imported = {digest: _checked(model) for digest, model in models.items() if _is_digest(digest)}
+    for digest, model in imported.items():
+        change(user, digest, lambda here, model=model: here.merged_with(model))  # type: ignore[misc]
     if (last := _view(read.get(LAST))) and not last_view(user):
         _write(_file(user, LAST), last)
-    return len(checked)
+    return len(imported)
 
 
 def _view(read: Any) -> dict[str, str]:
-    found = read if isinstance(read, dict) else {}
-    return {name: text for name in ("page", "query") if isinstance(text := found.get(name), str)}
+    view = read if isinstance(read, dict) else {}
+    return {name: text for name in ("page", "query") if isinstance(text := view.get(name), str)}
 
 
 def _is_digest(text: Any) -> bool:
@@ -111,16 +111,15 @@ def _is_digest(text: Any) -> bool:
 
 
 def _checked(read: Mapping[str, Any]) -> Kept:
-    """What a file says, refused where it has another form."""
+    """The content of a file; an ``OptionError`` where it has another form."""
     try:
-        own = {f.name: read[f.name] for f in fields(Kept) if f.name in read}
-        masks = {str(name)[:80]: str(mask) for name, mask in dict(own.get("masks", {})).items()}
+        masks = {str(name)[:80]: str(mask) for name, mask in dict(read.get("masks", {})).items()}
         for mask in masks.values():
             int(mask.split(" ")[0], 16)
-        texts = tuple((str(a), str(b)) for a, b in own.get("texts", ()))[:MOST_TEXTS]
-        return Kept(str(own.get("title", ""))[:200], masks, texts, dict(own.get("grades", {})))
-    except (ValueError, TypeError, AttributeError) as wrong:
-        raise OptionError(f"A model's part of this workspace cannot be read: {wrong}.") from wrong
+        texts = tuple((str(a), str(b)) for a, b in read.get("texts", ()))[:MOST_TEXTS]
+        return Kept(str(read.get("title", ""))[:200], masks, texts, dict(read.get("grades", {})))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise OptionError(f"A model's part of this workspace cannot be read: {error}.") from error
 
 
 def _file(user: str, name: str) -> Path:
