@@ -215,10 +215,6 @@ def _scores(scores: HeadScores) -> View:
     return View(sentence + ".", (table,), grid, note=" ".join(scores.notes))
 
 
-def _scores_figure(scores: HeadScores) -> Figure:
-    return head_map(scores.values, scores.score, scores.interval_low, scores.interval_high)
-
-
 # one text -------------------------------------------------------------------------------------
 
 
@@ -269,10 +265,6 @@ def _tokens(attributions: TokenAttributions) -> View:
     return View(sentence, (Table("tokens", ("token", Column("attribution", "%+.3f")), rows),))
 
 
-def _tokens_figure(attributions: TokenAttributions) -> Figure:
-    return token_rows([("tokens", attributions.target_label, attributions.values)], attributions.tokens)
-
-
 def _explanations_figure(e: TokenExplanations) -> Figure:
     return word_rows([METHODS[name].title for name in e.methods], e.target_label, e.values, e.special, e.tokens)
 
@@ -314,10 +306,6 @@ def _evaluation(evaluation: Evaluation) -> View:
     sentence = f"{examples}, {evaluation.mask or 'no heads'}, {evaluation.seconds:.1f} s"
     sentence = ", ".join(filter(None, (sentence, evaluation.cut_off)))
     return View(f"{sentence}.", tuple(parts), grid)
-
-
-def _evaluation_figure(evaluation: Evaluation) -> Figure:
-    return metric_bars(evaluation.metrics, evaluation.constant, evaluation.answer)
 
 
 def _delta(delta: Delta) -> View:
@@ -414,15 +402,15 @@ _VIEWS: dict[str, Callable[[Any], View]] = {
 }
 _FIGURES: dict[str, Callable[..., Any]] = {
     "HeadMask": lambda mask: head_map(np.where(mask.array(), 1.0, np.nan), "on"),
-    "HeadScores": _scores_figure,
+    "HeadScores": lambda scores: head_map(scores.values, scores.score, scores.interval_low, scores.interval_high),
     "Maps": _maps_figure,
-    "TokenAttributions": _tokens_figure,
+    "TokenAttributions": lambda tokens: token_rows([("tokens", tokens.target_label, tokens.values)], tokens.tokens),
     "Patching": lambda patching: head_map(patching.effect, "effect"),
     "TokenExplanations": _explanations_figure,
     "Contributions": _contributions_figure,
     "Paths": _paths_figure,
     "PatchingSet": lambda pairs: head_map(pairs.mean, "mean effect", pairs.interval_low, pairs.interval_high),
-    "Evaluation": _evaluation_figure,
+    "Evaluation": lambda evaluation: metric_bars(evaluation.metrics, evaluation.constant, evaluation.answer),
     "Comparison": _comparison_figure,
     "Growing": lambda growing: _comparison_figure(growing.comparison),
     "Paired": _paired_figure,

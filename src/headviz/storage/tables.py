@@ -96,12 +96,11 @@ def _aligned(column: Sequence[Any]) -> list[str]:
 
 def figure_tex(file: str, caption: str) -> str:
     """A ``figure`` that includes a saved picture (``graphicx``)."""
-    picture = rf"\includegraphics[width=\columnwidth]{{{file}}}"
     return "\n".join(
         [
             r"\begin{figure}",
             r"\centering",
-            picture,
+            rf"\includegraphics[width=\columnwidth]{{{file}}}",
             rf"\caption{{{tex(caption)}}}",
             rf"\label{{fig:{file}}}",
             r"\end{figure}",

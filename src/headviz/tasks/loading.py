@@ -217,7 +217,7 @@ def _load_hub(task: Task, split: str) -> Dataset:
     filename = source.hub_file(split)
     mapping = Mapping(source.hub_columns, ("label",))
     names = (*mapping.texts, *mapping.labels)
-    path = fetch(str(source.repo), filename, task.name)
+    path = fetch(task, filename)
     try:
         table = read_parquet(path, names)
     except TaskError as error:
@@ -482,21 +482,23 @@ def _other_labels(task: Task, split: str, files: _Files, paths: Sequence[Path], 
 # parquet files of the Hugging Face hub, read through its own client and cache -----------------------------------------
 
 
-def fetch(repo: str, filename: str, task: str) -> Path:
+def fetch(task: Task, filename: str) -> Path:
     """Path of the file in the hub's cache; in a dashboard, of one that is there or that a user asked for."""
-    cached, fetched = partial(_cached, repo, filename), partial(_fetched, repo, filename, task)
-    shown = f"{get_task(task).title} ({repo})"
-    return obtain(f"task {task}", cached, fetched, partial(_fetch_all, task), shown, f": {' and '.join(_files(task))}")
+    repo = str(task.source.repo)
+    filenames = [task.source.hub_file(split) for split in ("train", "dev")]  # what the dashboard reads
+    return obtain(
+        f"task {task.name}",
+        partial(_cached, repo, filename),
+        partial(_fetched, repo, filename, task.name),
+        partial(_fetch_all, repo, filenames, task.name),
+        f"{task.title} ({repo})",
+        f": {' and '.join(filenames)}",
+    )
 
 
-def _files(task: str) -> list[str]:
-    """What the dashboard reads of a task."""
-    return [get_task(task).source.hub_file(split) for split in ("train", "dev")]
-
-
-def _fetch_all(task: str) -> None:
-    for filename in _files(task):
-        _fetched(str(get_task(task).source.repo), filename, task)
+def _fetch_all(repo: str, filenames: Sequence[str], task: str) -> None:
+    for filename in filenames:
+        _fetched(repo, filename, task)
 
 
 def _cached(repo: str, filename: str) -> Path | None:

@@ -134,10 +134,7 @@ def read_table(
 
 
 def read_tables(
-    paths: Sequence[Path],
-    headerless: tuple[str, ...] | None = None,
-    lenient: bool = False,
-    separator: str | None = None,
+    paths: Sequence[Path], headerless: tuple[str, ...] | None, lenient: bool, separator: str | None
 ) -> Table:
     """The rows of all parts of a split, one after another."""
     tables = [read_table(path, headerless, lenient, separator) for path in paths]
@@ -380,15 +377,12 @@ def _from_rows(
     if broken and not lenient:
         number, why = broken[0]
         more = f" ({len(broken):,} such rows in all)" if len(broken) > 1 else ""
-        raise TaskError(f"{name}, line {number}: {why}{more}. Correct or remove it.{_layout_hint(name, header)}")
+        hint = ""
+        if name.lower().endswith(".tsv"):
+            hint = " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
+        raise TaskError(f"{name}, line {number}: {why}{more}. Correct or remove it.{hint}")
     columns: dict[str, list[Any]] = {c: [row[i] for row in good] for i, c in enumerate(header)}
     return Table(name, columns, lines, tuple(broken))
-
-
-def _layout_hint(name: str, header: Sequence[str]) -> str:
-    if name.lower().endswith(".tsv"):
-        return " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
-    return ""
 
 
 def _read_json(name: str, text: str) -> Table:

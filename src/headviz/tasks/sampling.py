@@ -7,6 +7,7 @@ takes the k lowest ranks. So a shuffled file gives the same examples, and a larg
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -75,10 +76,10 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
     slices = np.array(data.slices if data.slices is not None else [""] * len(data))
     group, slices = group[first], slices[first]
     chosen: list[np.ndarray] = []
-    share = proportional(_counts(group), max(1, limit * len(units) // len(data)))
+    share = proportional(Counter(group.tolist()), max(1, limit * len(units) // len(data)))
     for label, size in share.items():
         members = np.flatnonzero(group == label)
-        by_slice = proportional(_counts(slices[members]), size)
+        by_slice = proportional(Counter(slices[members].tolist()), size)
         chosen += [lowest_ranks(members[slices[members] == name], rank, count) for name, count in by_slice.items()]
     return np.sort(np.concatenate([units[i] for i in np.concatenate(chosen)]))
 
@@ -86,11 +87,6 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
 def lowest_ranks(members: np.ndarray, rank: np.ndarray, count: int) -> np.ndarray:
     """The ``count`` members of lowest rank."""
     return members[np.argsort(rank[members], kind="stable")[:count]]
-
-
-def _counts(values: np.ndarray) -> dict[Any, int]:
-    names, counts = np.unique(values, return_counts=True)
-    return {name: int(count) for name, count in zip(names.tolist(), counts.tolist(), strict=True)}
 
 
 DEFAULT_SAMPLES = 2000
