@@ -150,7 +150,7 @@ def require_kind(value: object, kind: type, example: str) -> None:
 
 
 def whole_number(value: object, name: str, least: int, most: int = MOST) -> None:
-    """An ``OptionError`` for what is no whole number of this size, numpy's included."""
+    """An ``OptionError`` unless this is a whole number from ``least`` to ``most``, numpy's included."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         raise OptionError(f"{name} is a whole number of at least {least} and at most {most:,}, not {shown(value)}.")
 

@@ -1,7 +1,7 @@
-"""How long work tells its progress and how it is stopped. Imports nothing heavy.
+"""How long functions report their progress, and how they are stopped. Imports nothing heavy.
 
-Long functions take ``progress(done, total)`` and ``cancel()``, either of which may be None. They walk through their
-work with ``tracked``, which reports and asks; ``stop_if`` asks once, where there is nothing to walk through.
+They take ``progress(done, total)`` and ``cancel()``, either of which may be None, and iterate over their work with
+``tracked``, which calls both. ``stop_if`` calls ``cancel`` once, where there is nothing to iterate over.
 """
 
 from __future__ import annotations

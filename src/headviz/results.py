@@ -70,7 +70,7 @@ def drawn(value: object, **options: object) -> Figure:
 
 
 class Shown:
-    """Mixed into what a notebook shows by itself."""
+    """A mixin for what a notebook shows without a call."""
 
     def _repr_html_(self) -> str:
         """A small piece of HTML that asks no address and reads on a light and on a dark page."""
@@ -83,7 +83,7 @@ class Shown:
 
 
 class Result(Shown):
-    """Mixed into every frozen result dataclass."""
+    """A mixin for every frozen result dataclass."""
 
     def __str__(self) -> str:
         """What ``print`` shows: the sentence and the tables that a notebook shows."""
@@ -100,8 +100,8 @@ class Result(Shown):
         return {}
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows of ``to_frame``: one for each head where there are tables of heads, else one for each entry of the
-        first list of results, else a single one."""
+        """The rows of ``to_frame``: one for each entry of the first list of results, else one for each head of tables
+        of heads, else a single one."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         shape = next((v.shape for v in values.values() if getattr(v, "ndim", 0) == 2), None)
         lists = [v for v in values.values() if isinstance(v, list | tuple) and v and dataclasses.is_dataclass(v[0])]

@@ -51,7 +51,7 @@ MOST = 2 * 2**30  # bytes of kept outputs
 
 
 class TextRows(ABC):
-    """What stands in a head's place for each token of a text: one of the rows [·, W] that are kept for each layer."""
+    """Outputs that replace a head's, chosen by the text: for each token one of the rows [·, W] kept for each layer."""
 
     stand_in: StandIn
     examples: int  # of the reference
@@ -63,7 +63,7 @@ class TextRows(ABC):
         """The row of each token of a text in one draw."""
 
     def described(self, draw: int | None) -> str:
-        """What stands in the heads' place, for people, in one draw or in all of them."""
+        """What replaces the heads' outputs, in words: of one draw, or of all (None)."""
         return f"{self.stand_in.kind} from {self.examples} examples"
 
     def gates(

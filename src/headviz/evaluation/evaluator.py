@@ -99,7 +99,7 @@ def dtype_of(clf: Classifier, precision: str) -> torch.dtype:
 
 
 def name_of(precision: str, dtype: torch.dtype) -> str:
-    """What the layers compute in, in words."""
+    """The name of the precision in which the layers compute."""
     return TF32 if precision == TF32 and dtype == torch.float32 else str(dtype).removeprefix("torch.")
 
 
@@ -135,7 +135,7 @@ def is_large(clf: Any) -> bool:
 
 
 def memory_note(clf: Classifier) -> str:
-    """What a model and its evaluation take, in words."""
+    """How much memory a model and its evaluation take, in words."""
     weights = sum(p.numel() * p.element_size() for p in clf.model.parameters())
     states = EvaluatorOptions().room_on(clf.device)
     return f"its weights take {weights / GIB:.1f} GiB, and states of the examples up to {states / GIB:.0f} GiB more"
@@ -302,7 +302,7 @@ class Evaluator(MaskEvaluator):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> np.ndarray:
-        """In the task's terms: class numbers, -1 for an output that is none of its classes; or numbers."""
+        """[n] the task's class numbers, -1 where the model's output is none of them; values for a regression."""
         logits = self._logits(self.whole(mask), keep, progress, cancel)
         return self.data.answer.predicted(logits, self.order)
 

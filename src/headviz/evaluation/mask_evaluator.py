@@ -1,10 +1,10 @@
-"""What an evaluator of many masks can be asked, whatever its model answers with.
+"""The evaluators of many masks: what they all can do, whatever their model answers with.
 
-An answer may grow: a few examples are looked at first. The parts are prefixes of one seeded order that is proportional
-to the classes, so a later part contains the earlier ones. A comparison on a part has an interval that allows for
-looking again: all parts before the last together miss the truth in ``WATCHING`` of the cases, shared equally among them
-(the union bound). The last one, on all examples, is the usual comparison. ``bench/coverage_of_looks.py`` measures how
-often all of them hold the truth.
+A comparison may grow: it is made on a few examples first. The parts are prefixes of one seeded order that is
+stratified by class, so a later part contains the earlier ones. The interval on a part allows for repeated looks: all
+parts before the last together miss the truth in ``WATCHING`` of the cases, shared equally among them (the union bound).
+The last one, on all examples, is the usual comparison. ``bench/coverage_of_looks.py`` measures how often all of them
+hold the truth.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 FIRST = 8  # examples of the first part; with each further part there are twice as many
 FEWER = (2, 4)  # examples of the parts before it, which have no interval, where the first part takes long
-MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
+MOST = 0.6  # share of the examples that a part before the last may have
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
-AT_ONCE = 1e10  # an evaluation of at most so many operations has no parts,
-ONE_PART = 1e11  # and up to here one part before the whole
+AT_ONCE = 1e10  # operations; an evaluation of at most so many has no parts
+ONE_PART = 1e11  # operations; an evaluation of at most so many has one part before the last
 AT_FIRST = 1e11  # where the first part takes more operations, parts of ``FEWER`` examples come before it
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
@@ -136,7 +136,7 @@ def part_of(data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArr
 
 
 def _untested(delta: Delta) -> Delta:
-    """Without p, which does not hold for repeated tests, and without an interval where there are too few examples."""
+    """Without p, which is not valid for repeated tests, and without an interval where there are too few examples."""
     nan = float("nan")
     if delta.n >= (FIRST if delta.metric == "accuracy" else ENOUGH):
         return replace(delta, p_value=nan)
@@ -221,7 +221,7 @@ class MaskEvaluator(ABC):
         return self.data.answer.answers(self.data.gold, full, self.data.label_names)
 
     def each_draw(self) -> Iterator[Self]:
-        """Itself, or one evaluator for each draw of what stands in a head's place. They share what they keep."""
+        """Itself, or one evaluator for each draw of what stands in a head's place. They share their cached states."""
         yield self
 
     def compare(

@@ -25,11 +25,11 @@ MARGIN_OPTION = Option(
 )
 LEAST = 0.1  # points: the smallest loss that is written
 TOO_FEW = "too few flips to tell"
-ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
+ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it may depend on a rare class
 
 
 def verdict(low: float | None, high: float | None) -> Verdict:
-    """Of a change (after - before) with this interval; ``unknown`` where there is none."""
+    """The verdict on a change (after - before) with this interval; ``unknown`` without an interval."""
     if low is None or high is None or low != low or high != high:
         return "unknown"
     if high < 0:
@@ -85,7 +85,7 @@ def clear_from(
     """The first share at which a loss is clear, and the words: "significant from 50 % on". None where it never is.
 
     Each step has its share and the interval of every seed. "On" holds only where it is clear at every later step for
-    every seed. ``suffix`` stands in the words after the first share.
+    every seed. ``suffix`` follows the first share in the sentence.
     """
     lost = [(share, sum(verdict(*ends) == "loss" for ends in seeds), len(seeds)) for share, seeds in steps]
     at = next((i for i, (_, count, _) in enumerate(lost) if count), None)

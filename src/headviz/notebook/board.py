@@ -1,4 +1,4 @@
-"""``headviz.show``: the dashboard in a notebook's cell, on the model, the data and the mask at hand."""
+"""``headviz.show``: the dashboard in a notebook's cell, on a model, data and a mask of the notebook."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def show(
 
     ``model`` is a loaded model or what ``headviz.load`` takes. ``page`` is one of "workbench", "scores", "head",
     "masklab", "compare" and "analyses". One server serves all boards of this Python process, on this machine only, and
-    ends with it. A model or data set that no name stands for is written into a temporary folder that goes away at the
-    same time.
+    ends with it. A model or data set without a name that headviz loads is written into a temporary folder, which is
+    removed at the same time.
 
     >>> import headviz
     >>> board = headviz.show("demo", page="scores")  # doctest: +SKIP

@@ -4,12 +4,13 @@ accuracy      exact: each end is a bound of its own, see ``most_lost``.
 class metric  the delta method for any smooth function of the table (gold, full answer, masked answer), with ``EXTRA``
               examples more in every cell that is a right answer lost or a wrong one mended. Without these, it would
               collapse where few answers change, which is where pruning decides.
-correlation   the same for Pearson's r: two examples more that got another one's answer, the less the more answers
-              moved far enough to show what a change does, and Student's t for as many examples as the difference
-              hangs on. Above a loss a smaller move shows it.
+correlation   the same for Pearson's r. Two examples are added that got another one's answer; fewer, the more answers
+              moved far enough to show what a change does. The width is that of Student's t for as many examples as
+              the difference depends on. For the upper end of a loss, smaller moves count as well.
 
-So much at 95 %; at another level in proportion to the squared normal quantile, as in Agresti and Coull 1998.
-``bench/coverage.py`` measures how often they hold the truth. A difference is masked - full.
+``EXTRA`` and the two examples are for 95 %; at another level there are more or fewer in proportion to the squared
+normal quantile, as in Agresti and Coull 1998. ``bench/coverage.py`` measures how often the intervals hold the truth. A
+difference is masked - full.
 
 Shapes: K comparisons, C classes, N examples.
 """
@@ -125,8 +126,8 @@ def over_draws(low: ArrayLike, high: ArrayLike, p_value: ArrayLike) -> tuple[NDA
 def accuracy_intervals(worse: ArrayLike, better: ArrayLike, n: int, level: float = LEVEL) -> Ends:
     """Ends for each pair of counts of ``n`` examples: right answers lost, wrong ones mended.
 
-    Each end by itself misses in at most half of what the level leaves: 2.5 % at 95 %. Where no answer changed, up to
-    3.7/n may still be lost.
+    Each end misses in at most half of what the level leaves: 2.5 % at 95 %. Where no answer changed, a loss of up to
+    3.7/n is still possible.
     """
     worse, better = (np.asarray(x, dtype=np.int64) for x in np.broadcast_arrays(worse, better))
     if n < 1:
@@ -324,7 +325,7 @@ BLOCKS = 3  # of a series; more of them are shorter, and one then still resemble
 def interval_of_series(values: ArrayLike) -> tuple[float, float, float]:
     """The mean of draws that follow each other in time, and its interval by Student's t over the means of three blocks.
 
-    Timings resemble those before them, so each draw by itself tells less than an independent one: with a correlation
+    Timings resemble those before them, so each draw has less information than an independent one. With a correlation
     of 0.8 from one to the next, t over 12 draws holds the mean in 46 %, this in 84 % (bench/coverage_of_series.py).
     """
     series = np.asarray(values, dtype=np.float64)

@@ -248,7 +248,7 @@ def standardised(values: NDArray, constant: float = np.nan) -> Floats:
     centred = values - values.mean(axis=-1, keepdims=True)
     sd = np.sqrt((centred**2).mean(axis=-1, keepdims=True))
     varies = (np.ptp(values, axis=-1, keepdims=True) > 0) & (sd > 0)
-    varies |= ~np.isfinite(sd)  # an answer that is no number leaves none
+    varies |= ~np.isfinite(sd)  # one NaN makes all of them NaN
     return np.divide(centred, sd, out=np.full_like(centred, constant), where=varies)
 
 

@@ -45,7 +45,7 @@ MaskLike: TypeAlias = (
 
 
 def mask_of(source: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
-    """The mask that a call was given, as ``MaskLike`` has it; a ``MaskError`` for all else."""
+    """The mask of a ``MaskLike`` argument; a ``MaskError`` for anything else."""
     if isinstance(source, HeadMask):
         HeadMask.full(num_layers, num_heads).check_grid(source)
         return source
@@ -83,7 +83,7 @@ def own_mask(source: Any, shape: tuple[int, int] | None = None) -> HeadMask:
 
 
 def _sides(rows: Any) -> tuple[int, ...]:
-    """Rows and columns of a table in lists; nothing for all else."""
+    """Rows and columns of a table in lists; an empty tuple for anything else."""
     is_table = isinstance(rows, list | tuple) and rows and hasattr(rows[0], "__len__")
     return (len(rows), len(rows[0])) if is_table else ()
 
@@ -95,8 +95,8 @@ def _listed(table: Any) -> Any:
 def read_mask(source: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
     """A mask from any of the forms above; a ``Path`` or a text with one of their endings names a file.
 
-    With a model's ``stacks`` heads may be named by them (``cross.1.5``). ``UserError`` for all that is no such mask, or
-    one of another grid.
+    With a model's ``stacks`` heads may be named by them (``cross.1.5``). A ``UserError`` for anything that is not such
+    a mask, or is one of another grid.
 
     >>> import headviz
     >>> headviz.read_mask({"3": [5], "7": [0, 1]}, 12, 12).off == ((3, 5), (7, 0), (7, 1))

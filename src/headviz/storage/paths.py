@@ -185,7 +185,7 @@ _named: frozenset[str] | None = None  # None: files are fetched where they are n
 def wait_for_press(named: Iterable[str] | None = ()) -> None:
     """From now on this process fetches only what ``NotDownloaded.fetch`` is called for, and what is ``named`` here.
 
-    None: whatever is needed, as at first.
+    None: everything that is needed, as at the start.
     """
     global _named
     _named = None if named is None else frozenset(named)

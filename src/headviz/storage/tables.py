@@ -110,7 +110,7 @@ def figure_tex(file: str, caption: str) -> str:
 
 
 _INVISIBLE = re.compile(r"\\cdot|[$^{}]")  # LaTeX that takes no room on the page
-_NUMBER = re.compile(r"[<≈]?\s*[+−-]?\.?\d|[–-]*$")  # how a cell begins that stands to the right
+_NUMBER = re.compile(r"[<≈]?\s*[+−-]?\.?\d|[–-]*$")  # the beginning of a text that is flush right
 LINE, TEXT = 86, 30  # characters of a line of a page, and from which a column's texts are broken
 PACKAGES = r"% \usepackage{booktabs, graphicx}"
 
@@ -143,7 +143,7 @@ def _layout(columns: Sequence[Sequence[str]], numeric: Sequence[bool]) -> _Layou
 
 
 def is_number(value: Any) -> bool:
-    """Whether a cell stands to the right: a number, or a text that begins with one."""
+    """Whether a cell is flush right: a number, or a text that begins with one."""
     return not isinstance(value, str) or _NUMBER.match(value.strip()) is not None
 
 

@@ -46,7 +46,7 @@ class Kept:
 
 
 def folder(user: str) -> Path:
-    """The folder of one user. The name is a digest, because a name from a login is no file name."""
+    """The folder of one user. Its name is a digest, because a login name may not be a valid file name."""
     return home() / "workspace" / hashlib.sha256(user.encode()).hexdigest()[:16]
 
 

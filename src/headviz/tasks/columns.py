@@ -20,7 +20,7 @@ from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.span import touched_units
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
-from ..errors import TaskError, is_one_of, unknown_choice
+from ..errors import TaskError, is_one_of, shown, unknown_choice
 from .catalogue import Task
 from .readers import Table, stoppable
 
@@ -156,7 +156,7 @@ TEXT_COLUMNS = ("text", "sentence", "content", "review", "comment", "tweet", "bo
 def guess_label(table: TableLike, classes: Sequence[str] = (), sure: bool = False) -> str:
     """The column with a usual name for labels, else the one with most of the model's classes, else the last one.
 
-    With ``sure``, in place of the last one: the only one of few values, and an empty text where there is none.
+    With ``sure``, not the last one but the only one with few values, and an empty text if none or several have few.
     """
     names = {name.casefold().strip(): name for name in reversed(list(table))}
     usual = next((names[n] for n in LABEL_COLUMNS if n in names), None)
@@ -175,7 +175,7 @@ def guess_label(table: TableLike, classes: Sequence[str] = (), sure: bool = Fals
 
 
 def _has_classes(cells: Sequence[Any]) -> bool:
-    """Whether each value stands in several rows, and there are two or more."""
+    """Whether there are two values or more, each in three rows on average."""
     if any(isinstance(cell, list | dict) for cell in cells):
         return False
     values = {label_text(cell) for cell in stoppable(cells) if not _is_blank(cell)}
@@ -278,7 +278,7 @@ def _texts(table: Table, column: str, keep: Sequence[int]) -> list[str]:
     for i in stoppable(keep):
         if not isinstance(cells[i], str):
             raise TaskError(
-                f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {_shown(cells[i])}, not text. "
+                f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {shown(cells[i])}, not text. "
                 "Choose the text columns (--text-columns, text_columns=).",
                 options=("text_columns",),
             )
@@ -296,13 +296,6 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _shown(cell: Any) -> str:
-    try:
-        return repr(cell)[:60]
-    except ValueError:  # a whole number of thousands of digits
-        return "of very many digits"
 
 
 def _numbers(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
@@ -341,9 +334,9 @@ def _class_indices(table: Table, mapping: Mapping, keep: Sequence[int], task: Ta
     unknown = list(dict.fromkeys(t for t in texts if t not in index))
     if unknown:
         first = keep[texts.index(unknown[0])]
-        shown = ", ".join(repr(t[:40]) for t in unknown[:5]) + (" …" if len(unknown) > 5 else "")
+        quoted = ", ".join(repr(t[:40]) for t in unknown[:5]) + (" …" if len(unknown) > 5 else "")
         raise TaskError(
-            f"{table.at(first)}: column '{column}' has labels that task '{task.name}' does not know: {shown}. "
+            f"{table.at(first)}: column '{column}' has labels that task '{task.name}' does not know: {quoted}. "
             f"Its labels are {', '.join(task.label_names)}, or their numbers from 0. "
             "Choose the label column (--label-column, label_column=), or use task 'custom'.",
             options=("label_column",),
@@ -370,7 +363,7 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
             value = _as_number(int(cell) if isinstance(cell, bool) else cell)
             if value not in (0, 1):
                 raise TaskError(
-                    f"{table.at(i)}: column '{column}' holds {_shown(cell)}; a column for one of several labels holds "
+                    f"{table.at(i)}: column '{column}' holds {shown(cell)}; a column for one of several labels holds "
                     "0 or 1. Choose the label columns (--label-column a,b,c, label_column=).",
                     options=("label_column",),
                 )
@@ -411,12 +404,12 @@ def _words(table: Table, column: str, keep: Sequence[int]) -> list[str]:
         words = table.columns[column][i]
         if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
             raise TaskError(
-                f"{table.at(i)}: column '{column}' holds {_shown(words)}, not a list of words. Choose the text column "
+                f"{table.at(i)}: column '{column}' holds {shown(words)}, not a list of words. Choose the text column "
                 "(--text-columns, text_columns=).",
                 options=("text_columns",),
             )
         if split := [word for word in words if word.split() != [word] or not _is_unicode(word)]:
-            raise TaskError(f"{table.at(i)}: {_shown(split[0])} is no word: it holds a space or half a character.")
+            raise TaskError(f"{table.at(i)}: {shown(split[0])} is no word: it holds a space or half a character.")
     return [" ".join(table.columns[column][i]) for i in keep]
 
 
@@ -463,7 +456,7 @@ def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> R
             text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (None, None)
             if not isinstance(text, str) or isinstance(start, bool) or not isinstance(start, int):
                 raise TaskError(
-                    f"{table.at(i)}: an answer in column '{column}' is no text with its answer_start: {_shown(answer)}."
+                    f"{table.at(i)}: an answer in column '{column}' is no text with its answer_start: {shown(answer)}."
                 )
             at = touched_units(passages[i], start, start + len(text))
             if start < 0 or passages[i][start : start + len(text)] != text or at[0] < 0:
@@ -483,7 +476,7 @@ def _listed(table: Table, column: str, row: int) -> list[str]:
     cell = table.columns[column][row]
     if not isinstance(cell, list):
         raise TaskError(
-            f"{table.at(row)}: column '{column}' holds {_shown(cell)}, not a list of tags. Choose the label column "
+            f"{table.at(row)}: column '{column}' holds {shown(cell)}, not a list of tags. Choose the label column "
             "(--label-column, label_column=).",
             options=("label_column",),
         )
@@ -523,7 +516,7 @@ def _label_lookup(classes: Sequence[str], names: Sequence[str]) -> dict[str, int
 # have some), and a rare label may be intended. ---------------------------------------------------------------------
 
 
-RARE, FEW = 0.1, 3  # a label in less than this share of an even one, and in at most so many rows, may be a mistake
+RARE, FEW = 0.1, 3  # a label of at most 3 rows, and of at most a tenth of the mean number for a label, may be a mistake
 MOST_NAMED = 3
 
 

@@ -168,7 +168,7 @@ class Dataset(Shown):
     ) -> Dataset:
         """Texts in memory as task ``custom``. Labels are names or numbers of classes, or the numbers to be predicted.
 
-        ``job`` as for ``load_task``, where the labels do not tell: "number" for whole numbers to be predicted.
+        ``job`` as for ``load_task``, where it does not follow from the labels: "number" to predict whole numbers.
 
         >>> import headviz
         >>> data = headviz.Dataset.of(["good film", "bad film"], labels=["pos", "neg"])
@@ -334,7 +334,7 @@ class Dataset(Shown):
 
 
 def require_dataset(value: object) -> None:
-    """Refuse what is no data set: a task's name, a list of texts, a table."""
+    """A ``TaskError`` unless this is a data set: not a task's name, a list of texts or a table."""
     if not isinstance(value, Dataset):
         raise TaskError(
             f"Data from headviz.load_task are needed, not {type(value).__name__}: data = headviz.load_task('demo')."

@@ -79,9 +79,9 @@ def load_task(
     lists. None = the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
     label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``: groups to report
     separately. ``regression``: for ``custom``, whether labels are numbers to be predicted; None = yes if a label is
-    a number with decimals. ``job``: what ``custom`` asks a model for, where file and columns do not tell: "labels"
+    a number with decimals. ``job``: what ``custom`` asks a model for, where file and columns do not say: "labels"
     for a column that holds several, ``a|b``. Several label columns, as a sequence or ``"a,b"``, hold 0 and 1.
-    ``separator``: what stands between columns, where neither the ending nor the header tells it. ``skip_bad`` leaves
+    ``separator``: the sign between columns, where neither the ending nor the header shows it. ``skip_bad`` leaves
     out rows without text or label and counts them in the notes; without it they are an error. ``metrics`` take the
     place of the task's own: names, "f1_3" for F1 of class 3, and functions of gold and predicted classes.
     ``thresholds``: of several labels, the probability above which each is predicted, in the order of

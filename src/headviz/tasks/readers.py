@@ -423,7 +423,7 @@ def _squad(name: str, articles: list[dict[str, Any]]) -> Table:
 
 
 def _why_invalid(error: Exception) -> str:
-    """Why a text is no JSON, in a few words."""
+    """Why a text is not valid JSON, in a few words."""
     return "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", str(error)[:80])
 
 

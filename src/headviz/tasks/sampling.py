@@ -65,7 +65,7 @@ def proportional(counts: Mapping[Any, int], total: int) -> dict[Any, int]:
 def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
     """Positions of ``limit`` examples, stratified by label, then by slice; in file order.
 
-    Units stay whole: of queries as many are drawn as have about so many passages.
+    Units stay whole: so many queries are drawn that they have about ``limit`` passages.
     """
     require_size(limit, "limit")
     if limit >= len(data):
@@ -152,7 +152,7 @@ def sample(
 
 
 def require_size(n: object, name: str = "sample size") -> None:
-    """An ``OptionError`` for what is no number of examples."""
+    """An ``OptionError`` unless this is a number of examples from 1 up."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise OptionError(f"The {name} is a number of examples from 1 up, not {shown(n)}.")
 
