@@ -190,9 +190,9 @@ class PlaceMeans(TextRows):
                     rows = outputs[text, :, : len(kinds)].transpose(0, 1).flatten(1).double().cpu()
                     total[layer].index_add_(0, kinds, rows)
         self.rows = []
-        for summed in total:
-            means = summed / count.clamp(min=1)[:, None]
-            means[count == 0] = summed.sum(dim=0) / count.sum()
+        for sums in total:
+            means = sums / count.clamp(min=1)[:, None]
+            means[count == 0] = sums.sum(dim=0) / count.sum()
             self.rows.append(means.to(dtype=clf.dtype, device=clf.device))
 
     def places(self, text: Encoding, draw: int) -> list[int]:

@@ -222,14 +222,14 @@ class Evaluator(MaskEvaluator):
         self._unread = 0 if data.labels is None or not self._truncated else unread(data, self._encodings)
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers, clf.device)
-        if shared := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
+        if packed := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
             steps = [np.arange(len(self._encodings))]
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
             self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
             end = len(step) + max(self._ends.values(), default=0)
-            self._ends[len(self._chunks)] = len(data) if shared else end
-        self._order = np.arange(len(data)) if shared else np.concatenate(steps)
+            self._ends[len(self._chunks)] = len(data) if packed else end
+        self._order = np.arange(len(data)) if packed else np.concatenate(steps)
         self._shape = data.answer.shape(self._encodings, clf.width)
         precision = self.options.precision
         self._precision = fastest(clf, self._encodings) if precision == AUTO else precision

@@ -83,10 +83,10 @@ def show(
     if data is not None:
         fields |= address_of(data)
     if mask is not None:
-        shown = mask if isinstance(model, str) else model.under(mask)
-        if not isinstance(shown, HeadMask):
+        mask = mask if isinstance(model, str) else model.under(mask)
+        if not isinstance(mask, HeadMask):
             raise MaskError("A model's name does not say its grid of heads. Give a HeadMask, or the loaded model.")
-        fields["mask"] = shown.hex
+        fields["mask"] = mask.hex
     return Board(f"{started()}{PAGES[page]}?{urlencode({**fields, 'embed': 'true'})}", height)
 
 

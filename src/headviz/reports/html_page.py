@@ -54,12 +54,12 @@ def values_svg(
             if np.isfinite(value):
                 fill = colour(scale, 0.0 if undecided is not None and undecided[i][j] else value)
                 text = _short(value, digits)
-            shown = "×" if head in off else "" if blank and value == 0 else text
+            label = "×" if head in off else "" if blank and value == 0 else text
             title = f"{head_name(head, rows)}{text and f': {text}'}{', switched off' if head in off else ''}"
             x, ink = LEFT + CELL * j, "#ffffff" if _dark(fill) else "#1c2126"
             cells.append(
                 f'<g><title>{escape(title)}</title><rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL - 2}" '
-                f'rx="4" fill="{fill}"/>{_text(x + CELL / 2 - 1, y + 20, shown, fill=ink)}'
+                f'rx="4" fill="{fill}"/>{_text(x + CELL / 2 - 1, y + 20, label, fill=ink)}'
                 f"{_dot(x + CELL - 8, y + 6, ink) if head in marks else ''}</g>"
             )
     width, height = LEFT + max(CELL * mask.num_heads, RAMP), TOP + CELL * mask.num_layers

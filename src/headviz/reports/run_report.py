@@ -103,10 +103,10 @@ def start(plan: Mapping[str, Any]) -> str:
 
 def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a pruning plan that differ from their defaults."""
-    named = _named(spec)
-    if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
-        named["algorithm"] = next(iter(ALGORITHMS))
-    default = PruningPlan.before() | PruningPlan(**named).to_dict()
+    required = _named(spec)
+    if required["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
+        required["algorithm"] = next(iter(ALGORITHMS))
+    default = PruningPlan.before() | PruningPlan(**required).to_dict()
     options = PruningPlan.before() | dict(spec)
     return {k: v for k, v in options.items() if k not in SPEC_ONLY and v != default.get(k)}
 
@@ -172,8 +172,8 @@ def run_html(view: RunView) -> str:
     summary = _summary(view)
     for sentence in findings(view):
         page.text(sentence)
-    if drawn := figure(view):
-        heading, fig, caption = drawn
+    if (content := figure(view)) is not None:
+        heading, fig, caption = content
         page.heading(heading)
         page.figure(fig)
         page.text(caption, soft=True)
@@ -184,8 +184,8 @@ def run_html(view: RunView) -> str:
         if table.caption:
             page.text(table.caption, soft=True)
     for section in SECTIONS.values() if summary else ():
-        if (content := plugins.function(section.report)(summary)) is not None:
-            header, rows, note = content
+        if (section_table := plugins.function(section.report)(summary)) is not None:
+            header, rows, note = section_table
             page.heading(section.title)
             page.table(header, rows)
             page.text(note, soft=True)

@@ -183,22 +183,23 @@ def correlation_interval(
     squared = f * f
     cubed, to_the_fourth = float((squared * f).mean()), float((squared * squared).mean())
     a, b = g, before / 2
-    moved = a**2 * (1 + squared) + b**2 * (to_the_fourth - squared * (2 - squared))
-    moved -= 2 * a * b * (cubed - f * (1 - squared))
-    of_exchange = float(moved.mean())
+    changes = a**2 * (1 + squared) + b**2 * (to_the_fourth - squared * (2 - squared))
+    changes -= 2 * a * b * (cubed - f * (1 - squared))
+    of_exchange = float(changes.mean())
     n, influences = len(gold), influence(after, m) - influence(before, f)
     if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
         influences = np.zeros_like(influences)
     second, carried = second_and_carried(influences)
     heavy = max(float(((x * x) ** 2).mean()) for x in (g, f, m)) > TAILS
 
-    def half(least: float) -> float:
-        shown = min(1.0, float((np.abs(m - f) > least).mean()) / ALL_MOVED * carried / (carried + FEW))
+    def half(move: float) -> float:
+        """Half the interval's width, where a ``move`` of an answer counts as showing what a change does."""
+        shown = min(1.0, float((np.abs(m - f) > move).mean()) / ALL_MOVED * carried / (carried + FEW))
         unseen = EXCHANGED * added(level) * of_exchange * (1 - shown)
         width = student(2.0 if heavy else freedom(carried, shown), level) * np.sqrt(second + unseen) / n
         return float(width)
 
-    # exchanges that nobody saw lower a correlation: they make a loss larger, and do not undo the one that is seen
+    # exchanges that were not observed lower a correlation: they make a loss larger, and do not undo an observed one
     change, down = after - before, half(MOVED)
     up = half(MOVED * np.sqrt(max(0.0, 1 - before**2))) if change < 0 < before else down
     return Interval(max(-2.0, change - down), min(2.0, change + up))

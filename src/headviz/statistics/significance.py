@@ -146,8 +146,8 @@ def differences(draws: NDArray, halves: NDArray) -> Differences:
         return Differences(errors, single, single)
     first, second = np.nonzero(np.triu(varies, 1))
     of_pairs = gaps[first, second]
-    moved = of_pairs - of_pairs.mean(axis=1, keepdims=True)
-    largest = np.abs(moved / moved.std(axis=1, keepdims=True)).max(axis=0)
+    centred = of_pairs - of_pairs.mean(axis=1, keepdims=True)
+    largest = np.abs(centred / centred.std(axis=1, keepdims=True)).max(axis=0)
     # a normal quantile becomes that of Student's t: the errors are estimates
     tail = float(scipy.special.ndtr(-np.quantile(largest, LEVEL)))
     return Differences(errors, single, float(scipy.special.stdtrit(freedom, 1 - tail)))

@@ -111,11 +111,10 @@ def _pack(key: str, entry: Entry) -> bytes:
 def _head(key: str, body: bytes) -> bytes:
     """The format's version, and a checksum of it, of the key (kind and digest), of the length and of the content.
 
-    With the key in it, an entry that was moved under another key is not read as that one.
+    It includes the key so that an entry that was moved to another key is not read.
     """
     name = key.encode()
-    begin = _MAGIC + len(name).to_bytes(8, "little") + name + len(body).to_bytes(8, "little")
-    digest = _SUM(begin)
+    digest = _SUM(_MAGIC + len(name).to_bytes(8, "little") + name + len(body).to_bytes(8, "little"))
     digest.update(body)
     return _MAGIC + digest.digest()
 

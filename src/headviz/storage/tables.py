@@ -122,11 +122,11 @@ class _Layout:
     letters: str
     fits: bool  # the width of a page
     broken: tuple[bool, ...]
-    most: float
+    line_length: float
 
     def lines(self, row: Sequence[str]) -> int:
         """How many lines this row takes."""
-        return max(ceil(len(cell) / self.most) if b else 1 for cell, b in zip(row, self.broken, strict=True))
+        return max(ceil(len(cell) / self.line_length) if b else 1 for cell, b in zip(row, self.broken, strict=True))
 
 
 def _layout(columns: Sequence[Sequence[str]], numeric: Sequence[bool]) -> _Layout:

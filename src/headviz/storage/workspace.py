@@ -95,7 +95,7 @@ def import_all(user: str, text: str) -> int:
         raise OptionError("This is no workspace of headviz. Choose a file that “Export all” has written.")
     imported = {digest: _checked(model) for digest, model in models.items() if _is_digest(digest)}
     for digest, model in imported.items():
-        change(user, digest, lambda here, model=model: here.merged_with(model))  # type: ignore[misc]
+        change(user, digest, lambda current, model=model: current.merged_with(model))  # type: ignore[misc]
     if (last := _view(read.get(LAST))) and not last_view(user):
         _write(_file(user, LAST), last)
     return len(imported)

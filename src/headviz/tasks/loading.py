@@ -147,15 +147,15 @@ def _decided_at(data: Dataset, thresholds: str | float | Sequence[float]) -> Dat
     """The data with these thresholds, one number for all labels or one for each."""
     parts = thresholds.split(",") if isinstance(thresholds, str) else thresholds
     try:
-        each = tuple(map(float, parts if isinstance(parts, Iterable) else [parts]))
+        values = tuple(map(float, parts if isinstance(parts, Iterable) else [parts]))
     except (TypeError, ValueError):
         raise TaskError(f"Thresholds are numbers between 0 and 1, not {shown(thresholds)}.") from None
     names = data.label_names
-    each *= len(names) if len(each) == 1 else 1
-    data.answer.at(each, names)  # refuses what cannot be
-    by_name = ", ".join(f"{threshold:g} ({name})" for name, threshold in zip(names, each, strict=True))
+    values *= len(names) if len(values) == 1 else 1
+    data.answer.at(values, names)  # refuses values that are not allowed, and another number of them
+    by_name = ", ".join(f"{value:g} ({name})" for name, value in zip(names, values, strict=True))
     note = f"predicted where the probability is above {by_name}"
-    return replace(data, task=replace(data.task, thresholds=each), notes=(*data.notes, note))
+    return replace(data, task=replace(data.task, thresholds=values), notes=(*data.notes, note))
 
 
 def check_request(name: str, split: str = "dev") -> Task:

@@ -289,10 +289,10 @@ def _decode(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        written = "utf-16" if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"  # as Excel may save
+        encoding = "utf-16" if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"  # as Excel may save
         raise TaskError(
             f"{file_name(path)} is not UTF-8: byte 0x{raw[error.start]:02X} on line {line}. Save it as UTF-8, "
-            f"for instance with: iconv -f {written} -t utf-8 {file_name(path)}"
+            f"for instance with: iconv -f {encoding} -t utf-8 {file_name(path)}"
         ) from error
 
 

@@ -24,15 +24,15 @@ def ranks(data: Dataset, seed: int) -> np.ndarray:
     """
     seed_number(seed)
     key = hashlib.sha256(f"headviz-draw-{seed}".encode()).digest()
-    seen: dict[bytes, int] = {}
+    copies: dict[bytes, int] = {}
     out = np.empty(len(data), dtype=np.uint64)
     labels = ["" for _ in data.texts] if data.labels is None else [repr(v) for v in data.labels.tolist()]
     pairs = data.pairs or ("",) * len(data)
     slices = data.slices or ("",) * len(data)
     for i, parts in enumerate(zip(data.texts, pairs, labels, slices, strict=True)):
         content = "\0".join(parts).encode("utf-8", "surrogatepass")
-        copy = seen.get(content, 0)
-        seen[content] = copy + 1
+        copy = copies.get(content, 0)
+        copies[content] = copy + 1
         digest = hashlib.blake2b(content, digest_size=8, key=key, salt=copy.to_bytes(8, "little")).digest()
         out[i] = int.from_bytes(digest, "little")
     return out
