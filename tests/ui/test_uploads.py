@@ -64,9 +64,9 @@ def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
     label = data.guess_label(table)
     assert label == "gold_label"
     assert data.guess_texts(table, label) == ["premise", "hypothesis"]
-    assert data.guess_texts(table, label, wanted=2) == ["premise", "hypothesis"]
-    assert data.guess_texts(table, label, wanted=1) == ["premise"]
-    assert data.guess_texts({"word": ["dog", "cat"], "y": ["1", "2"]}, "y", wanted=2) == ["word"]
+    assert data.guess_texts(table, label, num_texts=2) == ["premise", "hypothesis"]
+    assert data.guess_texts(table, label, num_texts=1) == ["premise"]
+    assert data.guess_texts({"word": ["dog", "cat"], "y": ["1", "2"]}, "y", num_texts=2) == ["word"]
     assert data.guess_label({"word": [], "y": []}) == "y"
     mine = {"answer": ["Neutral", "entailment "], "text": ["a dog sleeps", "a cat"], "kind": ["a", "b"]}
     assert data.guess_label(mine, ("entailment", "neutral", "contradiction")) == "answer"

@@ -151,32 +151,34 @@ def _descend(
     encodings = encode_data(clf, reference)
     out = [rows.clone() for rows in start]
     plan = [(layer, step) for layer in range(clf.num_layers) for step in range(STEPS)]
-    present, free, adam = [], torch.empty(0), None
+    present, vectors, adam = [], torch.empty(0), None
     for layer, step in tracked(plan, progress, cancel):
         if step == 0:
             present = list(clf.present.kept_in(layer))
-            free = out[layer][present].to(clf.device).requires_grad_(True)
-            rate = RATE * float(free.detach().square().mean().sqrt()) if present else 0.0
-            adam = torch.optim.Adam([free], lr=rate or 1e-3)
+            vectors = out[layer][present].to(clf.device).requires_grad_(True)
+            size = float(vectors.detach().square().mean().sqrt()) if present else 0.0
+            rate = (RATE * size) or 1e-3
+            adam = torch.optim.Adam([vectors], lr=rate)
         if not present or adam is None:
             continue
         for group in adam.param_groups:
-            group["lr"] = (rate or 1e-3) * (1 - step / STEPS)
+            group["lr"] = rate * (1 - step / STEPS)
         off = np.tile(np.arange(len(present)), TEXTS)
-        chosen = rng.integers(len(encodings), size=len(off))
+        index = rng.integers(len(encodings), size=len(off))
         adam.zero_grad()
-        _loss(clf, [encodings[i] for i in chosen], gold[chosen], layer, off, free).backward()
+        _loss(clf, [encodings[i] for i in index], gold[index], layer, off, vectors).backward()
         adam.step()
         if step == STEPS - 1:
-            out[layer][present] = free.detach().cpu()
+            out[layer][present] = vectors.detach().cpu()
     return out
 
 
-def _loss(clf: TransformerModel, texts: list, gold: np.ndarray, layer: int, off: np.ndarray, free: Tensor) -> Tensor:
+def _loss(clf: TransformerModel, texts: list, gold: np.ndarray, layer: int, off: np.ndarray, vectors: Tensor) -> Tensor:
     """The summed loss of texts of which each has one head of the layer off, with its vector in its place."""
-    is_off = torch.nn.functional.one_hot(torch.from_numpy(off), len(free)).to(free)[:, :, None, None]  # [B, h, 1, 1]
+    one_hot = torch.nn.functional.one_hot(torch.from_numpy(off), len(vectors))
+    is_off = one_hot.to(vectors)[:, :, None, None]  # [B, h, 1, 1]
     gates: list[Gate] = [None] * clf.num_layers
-    gates[layer] = gate_of((1 - is_off).to(clf.dtype), free[None, :, None].to(clf.dtype))
+    gates[layer] = gate_of((1 - is_off).to(clf.dtype), vectors[None, :, None].to(clf.dtype))
     with torch.enable_grad(), products(clf.device):
         batch = clf.labelled(texts, gold.tolist())
         labels = batch.pop("labels")
