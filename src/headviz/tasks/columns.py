@@ -448,7 +448,7 @@ def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> R
             if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
                 raise TaskError(
                     f"{table.at(i)}: in column '{column}' text and answer_start are not lists of one length: "
-                    f"{_shown(cell)}."
+                    f"{shown(cell)}."
                 )
             cell = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
         spans = []
