@@ -127,7 +127,7 @@ class Number(Answer):
     def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
         labels = np.array(one_for_each(labels), dtype=np.float64)
         if not np.isfinite(labels).all():
-            raise TaskError("A regression label is not a finite number; remove or correct that row.")
+            raise TaskError("A label is not a finite number; remove or correct that row.")
         return labels
 
     def label(self, value: Any, names: Sequence[str]) -> float:

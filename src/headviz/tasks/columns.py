@@ -305,8 +305,8 @@ def _numbers(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
         value = _as_number(table.columns[column][i])
         if value is None:
             raise TaskError(
-                f"{table.at(i)}: '{table.columns[column][i]}' in column '{column}' is not a finite number, and the "
-                "task is a regression. Choose the label column (--label-column, label_column=).",
+                f"{table.at(i)}: '{table.columns[column][i]}' in column '{column}' is not a finite number, which "
+                "this task needs. Choose the label column (--label-column, label_column=).",
                 options=("label_column",),
             )
         out[k] = value
