@@ -67,6 +67,10 @@ class ModelError(UserError):
     code = "model"
 
 
+class NotFinite(ModelError):
+    """A model answers NaN or infinity."""
+
+
 UNTRAINED = "untrained-head"  # code of the ModelError for pre-trained weights without a classification head
 
 

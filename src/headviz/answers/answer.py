@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError, OptionError, TaskError
+from ..errors import ModelError, NotFinite, OptionError, TaskError
 from .comparison import Answers, Drawn
 from .metrics import OWN, SAME_ANSWERS, Metric
 
@@ -55,9 +55,9 @@ def change_of(before: float, after: float) -> str:
     return "worse" if after < before else "better" if after > before else "other"
 
 
-def no_numbers(clf: Any) -> ModelError:
+def no_numbers(clf: Any) -> NotFinite:
     """The error for a model that answers something else than numbers."""
-    return ModelError(f"'{clf.name}' answers NaN or infinity: its weights are damaged or overflow in {clf.dtype}.")
+    return NotFinite(f"'{clf.name}' answers NaN or infinity: its weights are damaged or overflow in {clf.dtype}.")
 
 
 class Answer(ABC):

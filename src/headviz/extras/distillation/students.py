@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ...errors import UserError
+from ...errors import NotFinite, UserError
 from ...progress import Cancel, Progress, stop_if
 from ...storage.writing import replacing
 from .curves import Point
@@ -167,10 +167,7 @@ class _Run:
             loss, kl = self._loss(index)
             value = float(loss.detach())
             if not math.isfinite(value):
-                raise Diverged(
-                    f"The training diverged: its loss is not a number any more at step {self.step} of "
-                    f"{self.options.steps}. Lower the learning rate (it is {self.options.learning_rate:g})."
-                )
+                raise self._divergence("its loss is not a number")
             self.optimizer.zero_grad()
             loss.backward()
         nn.utils.clip_grad_norm_([*self.weights.values(), *self.log_sd.values()], self.options.max_grad_norm)
@@ -209,11 +206,20 @@ class _Run:
         share = self.options.teacher_share
         return share * imitation + (1 - share) * self._likelihood(logits, gold)
 
+    def _divergence(self, what: str) -> Diverged:
+        return Diverged(
+            f"The training diverged: {what} any more at step {self.step} of {self.options.steps}. Lower the learning "
+            f"rate (it is {self.options.learning_rate:g})."
+        )
+
     # points and checkpoints -------------------------------------------------------------------
 
     def measure(self, cancel: Cancel | None) -> None:
         self._show()
-        measured = self.problem.measure(self.shown, cancel)
+        try:
+            measured = self.problem.measure(self.shown, cancel)
+        except NotFinite as error:
+            raise self._divergence("the student's answers are not numbers") from error
         metrics = {name: (float(v) if math.isfinite(v) else None) for name, v in measured.items()}
         loss = sum(self.losses) / len(self.losses) if self.losses else None
         size = sum(w.numel() for w in self.weights.values())
