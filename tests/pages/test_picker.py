@@ -18,12 +18,12 @@ def menu(app: Any) -> Any:
 
 
 def test_folders_below_the_allowed_roots_are_listed(open_page: Callable[..., Any], studio_folder: Path) -> None:
+    from headviz.runs import reading
     from headviz.ui.pages import data
-    from headviz.ui.shell import loaders
 
     data.local_models.clear()
     app = open_page("data", **DEMO)
-    assert loaders.model_title(str(studio_folder / "model")) in menu(app).options
+    assert reading.model_title(str(studio_folder / "model")) in menu(app).options
 
 
 def numbered(small_folder: Path) -> Path:

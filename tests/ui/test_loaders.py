@@ -11,7 +11,10 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import ModelError, UserError
+from headviz.pruning.plan import PruningPlan
+from headviz.runs import reading
 from headviz.runs.files import runs_home
+from headviz.runs.prepare import title_of
 from headviz.runs.record import RunRecord
 from headviz.runs.registry import Registry
 from headviz.ui.pages.compare import sides
@@ -75,7 +78,7 @@ def test_a_model_is_called_by_the_title_of_the_run_that_made_it() -> None:
     record = RunRecord("0123abcd", "finetune", {}, "minilm on mrpc, seed 0")
     Registry().add([record])
     folder = runs_home() / record.id / "results" / "model"
-    assert loaders.model_title(str(folder)) == "minilm on mrpc, seed 0"
+    assert reading.model_title(str(folder)) == "minilm on mrpc, seed 0"
     titles = {
         str(runs_home() / "ffffffff" / "model"): "ffffffff",  # of a run that is gone
         "/models/minilm-mrpc/model": "minilm-mrpc",
@@ -83,4 +86,13 @@ def test_a_model_is_called_by_the_title_of_the_run_that_made_it() -> None:
         "./minilm-mrpc/": "minilm-mrpc",
         "textattack/bert-base-uncased-MNLI": "textattack/bert-base-uncased-MNLI",
     }
-    assert {name: loaders.model_title(name) for name in titles} == titles
+    assert {name: reading.model_title(name) for name in titles} == titles
+
+
+def test_a_run_is_listed_with_its_models_title_and_names_the_task_once() -> None:
+    made = RunRecord("0123abcd", "finetune", {}, "minilm on mrpc, seed 0")
+    Registry().add([made])
+    folder = str(runs_home() / made.id / "results" / "model")
+    assert title_of(PruningPlan(folder, "mrpc", "one-importance")).endswith(", minilm on mrpc, seed 0")
+    assert title_of(PruningPlan("/models/minilm/model", "rte", "one-importance")).endswith(", minilm on rte")
+    assert title_of(PruningPlan("demo", "demo", "one-importance")).endswith(", demo")

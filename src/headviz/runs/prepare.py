@@ -27,6 +27,7 @@ from ..scores.catalogue import SCORES, score_named
 from ..tasks import trained_on
 from ..tasks.sampling import limited
 from .jobs.finetune import make
+from .reading import model_and_task
 from .service import absolute
 
 if TYPE_CHECKING:
@@ -149,9 +150,7 @@ def amount(plan: PruningPlan, steps: int) -> Amount:
 
 def title_of(plan: PruningPlan) -> str:
     """The title of a run in lists."""
-    name = Path(plan.model).name or plan.model
-    subject = name if name == plan.task else f"{name} on {plan.task}"
-    return f"{plan.algorithm} by {plan.score}, {subject}"[:200]
+    return f"{plan.algorithm} by {plan.score}, {model_and_task(plan.model, plan.task)}"[:200]
 
 
 def device_name(device: object) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from ..errors import RunError
+from ..errors import RunError, UserError
 from ..pruning import baselines
 from ..pruning.state import State
 from ..results import Shown
-from .files import RunFiles
+from .files import RunFiles, runs_home
 from .process import BUSY, monotonic, place
 from .queue import look, look_at_all
 from .record import ACTIVE, BROKEN, CARRIED, PRUNE, QUEUED, SWEEP, RunRecord, broken, of_sweep
@@ -242,6 +244,37 @@ def _position(registry: Registry, record: RunRecord) -> int | None:
         if r.slot == record.slot and r.executor != CARRIED and not r.claim  # with a claim it is just starting
     ]
     return next((i for i, r in enumerate(waiting, 1) if r.id == record.id), None)
+
+
+def is_path(name: str) -> bool:
+    """Whether a model name means a folder rather than a hub id."""
+    return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or os.path.isdir(name)
+
+
+OF_ANYTHING = ("model", "results", "final", "best", "output", "out")  # names of folders that do not tell their content
+
+
+def model_title(name: str) -> str:
+    """What a model is called in lists and titles: the title of the run that made it, else its name, or its folder's."""
+    folder = Path(name)
+    if folder.is_absolute() and folder.is_relative_to(runs_home()) and folder != runs_home():
+        with suppress(UserError):
+            return Registry().get(folder.relative_to(runs_home()).parts[0]).title
+    if not is_path(name):
+        return name[-60:]
+    *above, last = name.rstrip("/\\").replace("\\", "/").split("/")
+    telling = [part for part in above if part.strip(".~") and part not in OF_ANYTHING]
+    if telling and last in OF_ANYTHING:
+        last = telling[-1]
+    elif telling and last.startswith("checkpoint-"):
+        last = f"{telling[-1]}, {last}"
+    return last[-60:]
+
+
+def model_and_task(model: str, task: str) -> str:
+    """A model and the task that a run is about; one that its title names already is not named again."""
+    title = model_title(model)
+    return title if title == task or not task or f" on {task}" in title else f"{title} on {task}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,8 +154,9 @@ def card(clf: Classifier) -> None:
         st.metric("parameters", _million(cost.parameters), width=100)
         st.metric(f"FLOPs at {cost.length} tokens", _million(cost.flops), width=160)
     gone = len(clf.present.off)
+    title = reading.model_title(clf.name)
     rows = [
-        ("model", clf.name),
+        ("model", title),
         ("family", clf.family.title),
         ("answer", clf.answers),
         ("heads remaining", f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} pruned" if gone else "")),
@@ -165,8 +165,9 @@ def card(clf: Classifier) -> None:
         ("device, precision", f"{clf.device}, {str(clf.dtype).removeprefix('torch.')}"),
     ]
     digest = f"Digest of the weights, whatever the model's name: {clf.digest[:16]}."
+    folder = [] if title == clf.name else [f"Read from {clf.name}."]
     show.table(Table("model_card", ("", "model"), rows))
-    show.note("", more=[digest, loaders.memory_sentence()], key="model_card_details")
+    show.note("", more=[*folder, digest, loaders.memory_sentence()], key="model_card_details")
 
 
 def _million(value: float) -> str:
@@ -501,7 +502,7 @@ def finetuning_form(view: View) -> None:
         )
         if planned.note:
             st.caption(plain(f"Note: {planned.note}"))
-        title = f"{Path(name).name} on {view.task}, seed {spec['seed']}"[:120]
+        title = f"{reading.model_title(name)} on {view.task}, seed {spec['seed']}"[:120]
         plans.start(
             place,
             "tune",

@@ -17,6 +17,7 @@ from ... import plugins
 from ...errors import Cancelled, OptionError, UserError
 from ...heads import HeadId
 from ...models.stand_in import StandIn
+from ...runs import reading
 from ...tasks import TASKS
 from . import jobs, kept, loaders, palette, show, state
 from .messages import plain, refused
@@ -153,7 +154,7 @@ def run(above: Callable[[str], None]) -> None:
     if name := kept.follow():
         st.switch_page(_page(name))
     state.open_address(page.title)
-    st.set_page_config(page_title=f"{page.title} · {loaders.model_title(state.view().model)} · headviz")
+    st.set_page_config(page_title=f"{page.title} · {reading.model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
     try:
         _guarded(page, above)
@@ -265,7 +266,7 @@ def _write_context(line: st.delta_generator.DeltaGenerator) -> None:
 
 
 def _model_and_data(view: View) -> str:
-    parts = [f"model {loaders.model_title(view.model)}"]
+    parts = [f"model {reading.model_title(view.model)}"]
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
         parts.append(f"{shape.size} heads{f' in {view.dtype}' if view.dtype else ''}")

@@ -14,7 +14,7 @@ import streamlit as st
 
 from ...analyses.grades import Grades
 from ...errors import UserError
-from ...runs import service
+from ...runs import reading, service
 from ...storage import workspace
 from ...storage.exchange import restored
 from ...storage.workspace import Kept, Text
@@ -68,7 +68,7 @@ def _exchange(page: str) -> bool:
         for text in reversed(session.new_texts):
             stored = stored.with_text(text)
         measured = {} if grades is None else {source: grades.to_dict()}
-        title = loaders.model_title(view.model) if masks or stored.texts or measured else ""
+        title = reading.model_title(view.model) if masks or stored.texts or measured else ""
         return replace(stored, title=title, masks=masks, grades={**stored.grades, **measured})
 
     after = workspace.change(owner, digest, edit)

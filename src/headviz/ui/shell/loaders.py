@@ -33,8 +33,7 @@ from ...models import NAMED
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, is_embedder, labels_of, read_json
 from ...models.stand_in import ZERO, StandIn
-from ...runs.files import runs_home
-from ...runs.registry import Registry
+from ...runs.reading import is_path, model_title
 from ...scores.catalogue import names_for
 from ...storage.paths import ROOTS, home, outside_path
 from ...tasks.catalogue import get_task
@@ -100,11 +99,6 @@ def _allowing(text: str) -> str:
     return f'"${ROOTS}{os.pathsep}"{shlex.quote(str(folder))}'
 
 
-def is_path(name: str) -> bool:
-    """Whether a model name means a folder rather than a hub id."""
-    return name.startswith(("/", "~", ".")) or "\\" in name or name.count("/") > 1 or os.path.isdir(name)
-
-
 def model_name(name: str) -> str:
     """The name for ``headviz.load``: a local folder is resolved and checked, another name stays as it is."""
     name = name.strip()
@@ -112,26 +106,6 @@ def model_name(name: str) -> str:
         raise ModelError("Name a model: demo, a hub id, or a folder.")
     outside_path(name, "the model", look=False)
     return str(confined(name)) if name not in NAMED and is_path(name) else name
-
-
-OF_ANYTHING = ("model", "results", "final", "best", "output", "out")  # names of folders that do not tell their content
-
-
-def model_title(name: str) -> str:
-    """What a model is called on the page: the title of the run that made it, else its name, or its folder's."""
-    folder = Path(name)
-    if folder.is_absolute() and folder.is_relative_to(runs_home()) and folder != runs_home():
-        with suppress(UserError):
-            return Registry().get(folder.relative_to(runs_home()).parts[0]).title
-    if not is_path(name):
-        return name[-60:]
-    *above, last = name.rstrip("/\\").replace("\\", "/").split("/")
-    telling = [part for part in above if part.strip(".~") and part not in OF_ANYTHING]
-    if telling and last in OF_ANYTHING:
-        last = telling[-1]
-    elif telling and last.startswith("checkpoint-"):
-        last = f"{telling[-1]}, {last}"
-    return last[-60:]
 
 
 def model_titles(names: Iterable[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from ....errors import OptionError, UserError
 from ....models.hub import MODELS
 from ....options import declared
 from ....runs import service
+from ....runs.reading import model_title
 from ....ui.pages.masklab import board
 from ....ui.pages.runs import plans
 from ....ui.parts import scoring
@@ -116,7 +117,7 @@ def start_form(
     if ready is not None:
         seconds, place = ready
         st.markdown(f"About **{span(seconds)}** of training on this machine.")
-        title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
+        title = f"{model_title(plan.model)} without {removed_words(plan.remove)}"
         spec = plan.to_dict()
         plans.start(place, "distil", lambda owner: service.start("distill", spec, title=title[:120], owner=owner))
     return plan

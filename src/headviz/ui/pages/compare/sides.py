@@ -14,6 +14,7 @@ from ....answers.class_names import is_generic
 from ....display.figures.speed import step_name
 from ....errors import ModelError, RunError, UserError
 from ....heads import HeadMask
+from ....runs import reading
 from ...shell import loaders, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
@@ -135,7 +136,7 @@ def side(clf: Classifier, view: View, text: str) -> Column:
     if text.startswith(RUN):
         return _of_run(clf, view, text.removeprefix(RUN))
     other = other_model(view, clf, text)
-    return all_heads(f"{loaders.model_title(text)[-40:]} ({len(other.present.kept)} heads)", other)
+    return all_heads(f"{reading.model_title(text)[-40:]} ({len(other.present.kept)} heads)", other)
 
 
 def all_heads(name: str, clf: Classifier) -> Column:

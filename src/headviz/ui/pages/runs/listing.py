@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -164,7 +163,7 @@ def about(view: RunView) -> str:
     elif spec.get("score"):
         parts.append(str(spec["score"]))
     if spec.get("model"):
-        parts.append(f"{Path(str(spec['model'])).name} on {spec.get('task', '')}".removesuffix(" on "))
+        parts.append(reading.model_and_task(str(spec["model"]), str(spec.get("task") or "")))
     if record.started:
         parts.append(f"started {_time(record.started)}")
     parts += [f"by {record.owner}", f"run {record.id}"]

@@ -52,7 +52,7 @@ def _same(model: str, other: str) -> bool:
 
 
 def _title(model: str) -> str:
-    return "the demo" if model == "demo" else loaders.model_title(model)
+    return "the demo" if model == "demo" else reading.model_title(model)
 
 
 def look_at(spec: dict[str, Any], **changes: Any) -> None:
