@@ -14,6 +14,7 @@ from headviz.heads import HeadMask
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
+from headviz.ui.pages.runs import plans
 from support.page import DEMO
 from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab
 
@@ -280,8 +281,9 @@ def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
 
 @pytest.mark.slow
 def test_a_fine_tuning_is_checked_started_and_opened(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(plans, "used_by_others", lambda: 60.0)
     app = open_page("data", limit="12", base=str(studio_folder / "model"))
     app.session_state["tune_box"] = True
     app.run()
@@ -292,7 +294,7 @@ def test_a_fine_tuning_is_checked_started_and_opened(
     assert button(app, "tune_start").disabled
     press(app, "tune_plan", tune_box=True)
     assert not app.exception
-    assert "8 updates on 60 training examples" in said(app)
+    assert "on this machine, which other programs use to 60 % now: 8 updates on 60 training examples" in said(app)
     press(app, "tune_start", tune_box=True)
     assert not app.exception
     (record,) = Registry().records()

@@ -493,11 +493,13 @@ def finetuning_form(view: View) -> None:
         refused(error)
         return
     key = ("tune", repr(sorted(spec.items())))
-    checked = plans.checked("tune", key, lambda p, c: planned_training(spec, default_threads(), c), WORDS)
+    checked = plans.checked(
+        "tune", key, lambda p, c: (plans.busy(), planned_training(spec, default_threads(), c)), WORDS
+    )
     if checked is not None:
-        planned, place = checked
+        (busy, planned), place = checked
         st.markdown(
-            f"About **{span(planned.seconds)}** on this machine: {planned.updates:,} updates on "
+            f"About **{span(planned.seconds)}** on this machine{plain(busy)}: {planned.updates:,} updates on "
             f"{planned.examples:,} training examples of {plain(view.task)}."
         )
         if planned.note:

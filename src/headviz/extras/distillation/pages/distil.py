@@ -113,10 +113,10 @@ def start_form(
     students = f"{count} student{'s' if count > 1 else ''} of {steps():,} steps each"
     students += f", {count * steps():,} in all" if count > 1 else ""
     st.caption(plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
-    ready = plans.checked("distil", ("distil", repr(plan)), lambda progress, cancel: _seconds(plan))
+    ready = plans.checked("distil", ("distil", repr(plan)), lambda progress, cancel: (plans.busy(), _seconds(plan)))
     if ready is not None:
-        seconds, place = ready
-        st.markdown(f"About **{span(seconds)}** of training on this machine.")
+        (busy, seconds), place = ready
+        st.markdown(f"About **{span(seconds)}** of training on this machine{plain(busy)}.")
         title = f"{model_title(plan.model)} without {removed_words(plan.remove)}"
         spec = plan.to_dict()
         plans.start(place, "distil", lambda owner: service.start("distill", spec, title=title[:120], owner=owner))

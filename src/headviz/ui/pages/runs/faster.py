@@ -104,8 +104,8 @@ def _check(spec: dict[str, Any], cancel: Cancel) -> tuple[str, str]:
     train, dev = job.spec.splits
     require_possible(clf, job.spec.options, train)
     work = FasterSteps(clf, train, job.spec.options, dev, job.spec.label_order, cancel=cancel)
-    count = len(job.spec.names)
-    sentences = [f"{count} model{'' if count == 1 else 's'} will be built and timed on {clf.device}."]
+    count, busy = len(job.spec.names), plans.busy()
+    sentences = [f"{count} model{'' if count == 1 else 's'} will be built and timed on {clf.device}{busy}."]
     if job.spec.finetune is not None:
         with timed_with(service.default_threads()):
             seconds = work.training_seconds([step for _, step, _ in job.spec.rounds.values()])

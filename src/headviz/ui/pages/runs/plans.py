@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,7 @@ from ....errors import Note, UserError
 from ....options import Option, declared
 from ....pruning.algorithms import ALGORITHMS, REPAIRS
 from ....pruning.plan import PruningPlan
+from ....runs.process import BUSY, used_by_others
 from ....scores.catalogue import PRESETS, SCORES, Score, of_masked_words
 from ....tasks import TASKS
 from ...parts import training
@@ -237,6 +239,17 @@ def _per_cent(share: float) -> str:
 
 
 # ---- first the plan, then the start
+
+
+LOOK = 0.2  # seconds in which the use of the processor is measured
+
+
+def busy() -> str:
+    """Where other programs use the machine while a plan is timed: the sentence goes on with how much."""
+    used_by_others()
+    time.sleep(LOOK)
+    others = used_by_others()
+    return f", which other programs use to {others:.0f} % now" if others >= BUSY else ""
 
 
 def _request(key: Hashable) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,6 @@ from ....pruning.plan import PruningPlan
 from ....runs import service, sweep
 from ....runs.kinds import RUNS
 from ....runs.prepare import prepare_all
-from ....runs.process import BUSY, used_by_others
 from ....runs.service import default_threads
 from ....runs.sweep import Member, plan_of, title_for
 from ....tasks import TASKS
@@ -34,8 +32,6 @@ from . import faster, plans
 if TYPE_CHECKING:
     from ....runs.prepare import Amount
     from ....runs.sweep import SweepPlan
-
-LOOK = 0.2  # seconds in which the use of the processor is measured
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Planned:
 
 def _prepare(pruning_plans: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
     """Check and time every run. The models that this loads are released."""
-    total, busy = 2 * len(pruning_plans), _busy()
+    total, busy = 2 * len(pruning_plans), plans.busy()
     try:
         prepared = prepare_all(pruning_plans, lambda i, n: progress(i, total), cancel)
     except UserError as error:
@@ -68,14 +64,6 @@ def _prepare(pruning_plans: Sequence[PruningPlan], progress: jobs.Progress, canc
         notes=tuple(dict.fromkeys(note for p in prepared for note in p.notes)),
         busy=busy,
     )
-
-
-def _busy() -> str:
-    """Where other programs use the machine while a plan is timed: the sentence goes on with how much."""
-    used_by_others()
-    time.sleep(LOOK)
-    others = used_by_others()
-    return f", which other programs use to {others:.0f} % now" if others >= BUSY else ""
 
 
 # -----------------------------------------------------------------------------------------------
