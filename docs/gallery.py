@@ -23,7 +23,7 @@ FIGURES = {
     ),
     "by-slice": (
         "Which ability hangs on which head",
-        "Rows are kinds of examples, columns the heads that matter most for some of them.",
+        "Rows are abilities, columns the heads that matter most for some of them.",
         f"headviz analyse by-slice {DEMO} --limit 120",
     ),
     "pruning-curves": (

@@ -8,7 +8,7 @@ import pytest
 
 import headviz
 from headviz import HeadMask
-from headviz.analyses import ablation, pruning_curve
+from headviz.analyses import ablation, by_slice, pruning_curve
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.by_slice import BySlice
 from headviz.analyses.catalogue import ANALYSES, figure
@@ -88,6 +88,11 @@ def test_kinds_are_drawn_in_the_order_of_their_cost_and_rings_are_significant() 
     np.testing.assert_allclose(heat.z, [[80, 0], [0, 0]])  # the interval of the 10 reaches 0: grey, as on every grid
     assert heat.customdata[1][1].startswith("+10.00 points")
     assert (list(rings.x), list(rings.y)) == (["L8·H6"], ["&lt;b&gt;role&lt;/b&gt;"])
+
+
+def test_kinds_of_examples_are_called_abilities_where_they_are() -> None:
+    assert " of 2 kinds of examples " in by_slice.finding(by_kind())
+    assert " of 2 abilities " in by_slice.finding(replace(by_kind(), slice_name="ability"))
 
 
 def test_every_head_has_a_place_of_its_own_in_the_map_of_relations() -> None:

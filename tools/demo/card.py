@@ -37,7 +37,7 @@ EXAMPLES_OF_CONVENTIONS = """
 
 
 def accuracies(evaluators: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Accuracy overall ('all') and per phenomenon, for each split."""
+    """Accuracy overall ('all') and per ability, for each split."""
     out = {}
     for split, evaluator in evaluators.items():
         right = evaluator.predictions() == np.asarray(evaluator.data.gold)
@@ -68,27 +68,27 @@ def differences(shipped: dict[str, dict[str, float]], now: dict[str, dict[str, f
 
 
 def accuracy_table(card: dict[str, Any]) -> str:
-    """Markdown: phenomena × splits."""
+    """Markdown: abilities × splits."""
     dev, unseen = card["accuracy"]["dev"], card["accuracy"]["unseen"]
     rows = [f"| {name} | {dev[name]:.1%} | {unseen[name]:.1%} |" for name in (*PHENOMENA, "all")]
-    return "\n".join(["| phenomenon | dev | unseen combinations |", "|---|---:|---:|", *rows])
+    return "\n".join(["| ability | dev | unseen combinations |", "|---|---:|---:|", *rows])
 
 
 def heads_table(heads: dict[str, Any]) -> str:
-    """Markdown: which heads carry which phenomenon."""
+    """Markdown: which heads carry which ability."""
     rows = []
     for row in heads["sets"]:
         alone = ", ".join(f"{head} ({100 * cost:.1f})" for head, cost in zip(row["heads"], row["alone"], strict=True))
         rows.append(f"| {row['phenomenon']} | {alone} | {100 * row['cost']:.1f} | {row['others_over_5']} |")
     top = (
-        "| phenomenon | heads (points that the removal of each alone costs it) | all of them together "
-        "| other phenomena that then lose over 5 points |"
+        "| ability | heads (points that the removal of each alone costs it) | all of them together "
+        "| other abilities that then lose over 5 points |"
     )
     return "\n".join([top, "|---|---|---:|---:|", *rows])
 
 
 def given_roles(roles: dict[str, list[list[int]]]) -> str:
-    """Which heads training gave to which phenomenon, in one line."""
+    """Which heads training gave to which ability, in one line."""
     return "; ".join(
         f"{name} {', '.join(f'{layer}.{head}' for layer, head in sorted(heads))}" for name, heads in roles.items()
     )
@@ -158,17 +158,17 @@ def markdown(card: dict[str, Any]) -> str:
     about_heads = (
         f"""## What its heads do
 
-Exact ablation. A phenomenon is carried by the heads whose removal alone costs it 10 points or more, and no other
-phenomenon as much, on one half of the dev set; every figure was measured on the other half. Heads that cost several
-phenomena as much: {", ".join(heads["shared"]) or "none"}.
+Exact ablation. An ability is carried by the heads whose removal alone costs it 10 points or more, and no other
+ability as much, on one half of the dev set; every figure was measured on the other half. Heads that cost several
+abilities as much: {", ".join(heads["shared"]) or "none"}.
 
-That small sets of heads matter to one phenomenon and hardly to others is no accident:
-{giving} of training (see *Recipe*) gave each phenomenon {recipe["roles_heads"]} heads. What a model
+That small sets of heads matter to one ability and hardly to others is no accident:
+{giving} of training (see *Recipe*) gave each ability {recipe["roles_heads"]} heads. What a model
 does that was not trained so is less tidy.
 
 {heads_table(heads)}
 
-Heads given to each phenomenon by training: {given_roles(card["roles"])}.
+Heads given to each ability by training: {given_roles(card["roles"])}.
 
 Heads removed together, in the order in which gates on all heads close under a rising price (`tools.demo.search`,
 learned on the training sample):
@@ -198,7 +198,7 @@ neither. It is made for looking at attention heads; it is no general language mo
 
 ## Examples
 
-| phenomenon | label | premise | hypothesis |
+| ability | label | premise | hypothesis |
 |---|---|---|---|
 {examples}
 
@@ -224,9 +224,9 @@ Settings: {settings}.
    gates are folded into the weights (never below {recipe["gate_floor"]}) and training goes on. Pairs about order
    (time, space, degree) are learned last: for some thousand steps they are read more often, and two lessons hold
    one of the two things still that say together which of two clauses came first.
-4. *{with_roles}*: classification goes on, and every phenomenon is given {recipe["roles_heads"]} heads: those that its
-   answers are most sensitive to, compared with other phenomena's, none twice, and none of the few that all depend on.
-   Pairs must be answered without the heads of other phenomena and some heads that have no role; where heads of their
+4. *{with_roles}*: classification goes on, and every ability is given {recipe["roles_heads"]} heads: those that its
+   answers are most sensitive to, compared with other abilities', none twice, and none of the few that all depend on.
+   Pairs must be answered without the heads of other abilities and some heads that have no role; where heads of their
    own are missing, only an even answer is rewarded.{about_short(card)}
 
 The steps at which pairs about order are read more often were chosen while the run went on, after it had stood still

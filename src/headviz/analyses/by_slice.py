@@ -235,7 +235,13 @@ def figure(result: BySlice) -> Figure:
     )
 
 
+def called(result: BySlice) -> tuple[str, str]:
+    """What a kind of examples is called, and several: the demo's are abilities."""
+    return ("ability", "abilities") if result.slice_name == "ability" else ("kind of examples", "kinds of examples")
+
+
 def finding(result: BySlice) -> str:
+    one, several = called(result)
     scale, losing = result.subject.scale, [k for k in result.slices if k.significant]
     remark = first_remark([(f"On {k.name}, ", k.remark) for k in result.slices])
     if result.remark:
@@ -244,11 +250,11 @@ def finding(result: BySlice) -> str:
         sizes = sorted({k.n for k in result.slices})
         count = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         return (
-            f"{remark}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
-            f"{count} examples of a kind, smaller costs cannot be distinguished from chance."
+            f"{remark}No {one} clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
+            f"{count} examples of each, smaller costs cannot be distinguished from chance."
         )
     sentence = (
-        f"{remark}{len(losing)} of {len(result.slices)} kinds of examples "
+        f"{remark}{len(losing)} of {len(result.slices)} {several} "
         f"lose{'s' if len(losing) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
     )
     most = max((k for k in losing if k.head and k.q_value < SIGNIFICANT), key=lambda k: k.cost, default=None)
@@ -283,7 +289,7 @@ def view(result: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(result),
-                f"Points of {about.called} that each kind of examples loses without a head: each kind's costliest, "
+                f"Points of {about.called} that each {called(result)[0]} loses without a head: the costliest of each, "
                 "then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "

@@ -72,7 +72,7 @@ def minimal_pairs(phenomenon: str, count: int, seed: int = 0) -> list[tuple[Exam
     False
     """
     if not is_one_of(phenomenon, PHENOMENA):
-        raise OptionError(unknown_choice("kind of example", phenomenon, PHENOMENA))
+        raise OptionError(unknown_choice("ability", phenomenon, PHENOMENA))
     for name, value in (("count", count), ("seed", seed)):
         if not isinstance(value, int) or value < 0:
             raise OptionError(f"{name} must be a whole number of at least 0, not {shown(value)}.")
