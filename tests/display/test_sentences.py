@@ -7,10 +7,11 @@ import shlex
 import numpy as np
 import pytest
 
+from headviz.answers.comparison import Delta
 from headviz.answers.one_class import ClassAnswers
 from headviz.display.figures.speed import decision
 from headviz.display.recipes import Code, call, command
-from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost
+from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost, weak_model
 from headviz.heads import HeadMask
 from headviz.notebook.display import text
 
@@ -50,6 +51,14 @@ def test_few_heads_are_named_and_many_counted() -> None:
 )
 def test_an_unsure_answer_is_called_unsure(values: list[float], before: list[float] | None, said: str) -> None:
     assert doubt(values, before=before) == said
+
+
+def test_a_model_below_a_constant_answer_is_called_so_while_all_heads_are_on() -> None:
+    def change(full: float) -> Delta:
+        return Delta("accuracy", 400, full, full, 0.0, 0.0, 1.0, constant=0.685)
+
+    assert weak_model(change(0.585)).startswith("The model is no better than one class for all: accuracy 0.585")
+    assert not weak_model(change(0.7))
 
 
 def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:

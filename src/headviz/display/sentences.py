@@ -66,6 +66,15 @@ def no_better(metric: str, value: float, constant: float | None) -> str:
     return f"; {constant_name(metric)} reaches {numbers.metric(constant, points_in(metric))}"
 
 
+def weak_model(d: Delta) -> str:
+    """The sentence about a model that with all heads is no better than a constant answer; empty for a better one."""
+    if d.undefined or d.constant is None or not d.full <= d.constant:
+        return ""
+    full, constant = (numbers.metric(value, d.scale) for value in (d.full, d.constant))
+    reached = f"{metric_title(d.metric)} {full}, not above {constant}"
+    return f"The model is no better than {constant_name(d.metric)}: {reached}. "
+
+
 def clear_slices(slices: Sequence[Delta], kind: str) -> str:
     """The slices that change significantly, corrected for their number (Holm), the most first; empty without one."""
     low, high, p = ([getattr(d, name) for d in slices] for name in ("interval_low", "interval_high", "p_value"))

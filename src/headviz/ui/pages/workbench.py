@@ -218,8 +218,8 @@ def _on_data(measured: Any, off: str, data: Dataset) -> None:
     """One sentence without symbols; interval, p and margin one click below it."""
     primary, examples = measured.comparison.primary, f"{data.split} {data.answer.unit[1]}"
     if not off:
-        full = result_bar.reached(measured, data, masked=False)
-        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with all heads.</p>')
+        full, weak = result_bar.reached(measured, data, masked=False), sentences.weak_model(primary)
+        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with all heads. {escape(weak)}</p>')
         return
     sentence = sentences.in_words(primary, off, examples)
     if not measured.final:

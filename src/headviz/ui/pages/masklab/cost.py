@@ -234,7 +234,8 @@ def sentence(measured: Growing, off: str, margin: float, data: Dataset) -> str:
     """What the mask costs; first whether the answers are still answers. ``off`` names the heads that are off."""
     remark, compared = one_class(measured, data.label_names), measured.comparison
     if not off:
-        return f"{remark}All heads are on. Switch some off: the change appears here."
+        weak = sentences.weak_model(compared.primary)
+        return f"{remark}{weak}All heads are on. Switch some off: the change appears here."
     if not measured.final:
         return remark + sentences.so_far(compared.primary, off, len(measured.gold), measured.counted)
     return remark + sentences.mask_cost(compared.primary, compared.slices, off, kind_of_slice(data), margin)
