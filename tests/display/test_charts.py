@@ -123,6 +123,17 @@ def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
         assert "%{y} & co" not in said
 
 
+def test_the_axis_of_a_training_ends_where_its_metric_does() -> None:
+    def ends(metric: str, value: float) -> tuple[float, float]:
+        low, high = bars.learning_curve([{"step": 10, "metrics": {metric: value}}], metric).layout.yaxis2.range
+        return low, high
+
+    assert ends("accuracy", 0.995) == pytest.approx((0.975, 1))  # it went up to 1.222
+    assert ends("accuracy", 0.01)[0] == 0
+    assert ends("matthews", 0.01)[0] < 0
+    assert ends("bleu", 3.0)[1] > 3
+
+
 def test_two_distributions_are_counted_in_equal_bars() -> None:
     """Each had bars of its own width: dev looked five times as frequent as train."""
     train, dev = [20.0 + i % 50 for i in range(3000)], [30.0 + i % 40 for i in range(400)]

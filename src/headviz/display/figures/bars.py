@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...answers.metrics import metric_title
-from .style import BETTER, CLASSES, MODELS, NEUTRAL, ROW, WORSE, band, frame, safe
+from .style import BETTER, CLASSES, MODELS, NEUTRAL, ROW, WORSE, band, frame, limits, safe
 
 # Figures of distributions: lengths, head scores, bands of correlation --------------------------
 
@@ -187,6 +187,7 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figur
             name=f"dev {safe(metric)}",
             line={"color": MODELS[0], "width": 2.2},
             marker={"size": 7},
+            cliponaxis=False,
             secondary_y=True,
             hovertemplate="update %{x}: " + safe(metric) + " %{y:.4f}<extra></extra>",
         )
@@ -194,15 +195,16 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figur
     fig.update_xaxes(title="updates", zeroline=False, tickformat=",d", dtick=1 if max(updates) < 10 else None)
     most = max((y for _, y in losses), default=1.0)
     fig.update_yaxes(title="loss", range=[0, 1.05 * most], secondary_y=False)
-    fig.update_yaxes(
-        title=safe(metric_title(metric)), showgrid=False, range=_around([y for _, y in measured]), secondary_y=True
-    )
+    ends = _around(metric, [y for _, y in measured])
+    fig.update_yaxes(title=safe(metric_title(metric)), showgrid=False, range=ends, secondary_y=True)
     return frame(fig, 320)
 
 
-def _around(values: Sequence[float]) -> list[float] | None:
-    """An axis that holds the values with room on both sides, also where there is one value."""
+def _around(metric: str, values: Sequence[float]) -> list[float] | None:
+    """An axis that holds the values of a metric with room on both sides, also where there is one value; it ends where
+    the metric does."""
     if not values:
         return None
     room = max(0.02, 0.1 * (max(values) - min(values)))
-    return [min(values) - room, max(values) + room]
+    lowest, highest = limits([metric], values) or (-np.inf, np.inf)
+    return [max(lowest, min(values) - room), min(highest, max(values) + room)]

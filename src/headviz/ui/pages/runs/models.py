@@ -263,11 +263,6 @@ def finetuned(view: RunView) -> None:
     """A fine-tuning on the Runs page."""
     if view.steps:
         result(view)
-    elif view.state in ("running", "queued"):
-        st.info(
-            "The learning curve appears with the first updates. You may leave this page; the run continues.",
-            icon=":material/hourglass_top:",
-        )
     # drawn again while it grows
     st.fragment(_curve, run_every=listing.POLL * 2 if view.state in ACTIVE else None)(view.record.id)
 
@@ -283,6 +278,11 @@ def _curve(run_id: str) -> None:
             learning_curve(points, metric),
             "tune_curve",
             "Training loss by update" + (f", and {metric} on dev after each epoch." if measured else "."),
+        )
+    elif view.state in ("running", "queued"):
+        st.info(
+            "The learning curve appears with the first updates. You may leave this page; the run continues.",
+            icon=":material/hourglass_top:",
         )
 
 
