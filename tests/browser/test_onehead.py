@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from support.running import until
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 OWN = {"a": "the dog sleeps", "b": "a cat runs"}
@@ -73,6 +75,23 @@ def test_one_cross_hair_for_both_maps_zoom_and_parts_of_a_pair(visit: Open, quer
     bar.get_by_role("button", name="strongest first").click()
     v.page.wait_for_url(re.compile("places=strongest"))
     assert sorted(shown(v, "queries")) == ["a", "cat", "runs"]
+
+
+def test_maps_follow_a_change_of_the_theme_and_every_choice_of_connections_is_in_sight(
+    visit: Open, query: dict[str, str]
+) -> None:
+    v = visit()
+    v.page.set_viewport_size({"width": 1280, "height": 800})
+    v.go("head", **query, **OWN, head="3.5", limit="24")
+    canvas = v.page.locator(".st-key-maps canvas").first
+    canvas.wait_for()
+    v.settle()
+    last = v.page.locator(".st-key-w_arrows button").last.bounding_box()
+    group = v.page.locator(".st-key-w_arrows").bounding_box()
+    assert last["x"] + last["width"] <= group["x"] + group["width"] + 1
+    light = canvas.evaluate("c => c.toDataURL()")
+    v.page.emulate_media(color_scheme="dark")
+    until(lambda: canvas.evaluate("c => c.toDataURL()") != light, 30, "maps in the colours of the dark theme")
 
 
 def test_both_ways_through_the_heads_and_the_class_explained(visit: Open, query: dict[str, str]) -> None:

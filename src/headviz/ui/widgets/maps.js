@@ -451,6 +451,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     draw(s);
     s.wrap.dataset.label = d.label;
   });
+  else if (s.d && themeIsDark(s.wrap) !== s.dark) draw(s); // a new theme comes as a call with the same data
   return () => {
     s.watch.disconnect();
     s.themes.disconnect();
