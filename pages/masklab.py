@@ -16,6 +16,8 @@ left, right = st.columns([5, 6], gap="large")
 with left:
     board.grid(shape.present, scoring.ordering(view), rows=shape.rows, following=cost.following(shape.present))
     st.caption(board.HOW)
+    with st.container(key="hint_keys"):
+        st.caption(board.HOW_WITH_KEYS)
     if frame.controls():
         cost.choose_stand_in(bool(shape.labels))
         view = state.view()

@@ -106,6 +106,7 @@ def test_a_finger_finds_room_and_no_hint_at_keys(visit: Callable[..., Any], quer
     buttons = v.page.locator("[data-testid^=stBaseButton]:visible")
     assert min(box["height"] for b in buttons.all() if (box := b.bounding_box())) >= 40
     assert not v.page.locator("kbd:visible").count()
+    assert not v.page.get_by_text("Keys: arrows").is_visible()
     # cells grow to a finger's width where twelve do not fit
     v.go("", model="demo", task="demo")
     cell = v.page.locator(".board .cell:visible").nth(12 * 4 + 10)

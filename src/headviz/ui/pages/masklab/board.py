@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
 
 HOW = (
-    "Click a head to switch it off or on, drag to switch several, click the name of a row or column to switch all of "
-    "it. A double click leaves one head on in its layer. Keys: arrows, space, S."
+    "Click a head to switch it off or on, click the name of a row or column to switch all of it. A double click leaves "
+    "one head on in its layer."
 )
+HOW_WITH_KEYS = "Drag to switch several. Keys: arrows, space, S."
 
 
 def toolbar(present: HeadMask, ordering: HeadScores | None, scores: Sequence[str]) -> None:
