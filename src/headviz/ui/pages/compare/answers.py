@@ -498,7 +498,8 @@ def verdicts(clf: Classifier, answer: Answer, columns: Sequence[Column], logits:
                 st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in first_shares))}]")
             elif i:
                 change = max((a - b for (_, a), (_, b) in zip(shares, first_shares, strict=True)), key=abs)
-                st.caption(same_answer(change))
+                lost = answer.decides and no_longer_knows(list(first), list(values))
+                st.caption(f"probability {numbers.points(change, 100)} points" if lost else same_answer(change))
             if answer.decides and (unsure := doubt(list(values), before=list(first) if i else None)):
                 st.caption(plain(unsure))
     if has_names:
