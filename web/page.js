@@ -135,7 +135,7 @@ function drawBoard() {
         ["cost, of 100", costs.all.map((v) => v.toFixed(1).replace("-", "−"))],
         ["carries", Array.from({ length: size }, (_, i) => (carried.get(i) ?? ["–"]).join(", "))],
       ],
-      name: ofPair ? "probability of the answer, lost by a click on the head" : costName,
+      name: ofPair ? "lost by a click on the head: probability of the answer" : costName,
       label: `${facts.rows} layers of ${facts.heads} heads`,
       numbers: true, digits: ofPair ? 2 : 0, blank_zeros: true, compact: false, large: false, max: 40, file: "headviz",
     },
@@ -173,7 +173,7 @@ function drawAnswers() {
   document.querySelectorAll("#bars .class").forEach((row, i) => {
     for (const [kind, answer] of [["all", before], ["now", after]]) {
       row.querySelector(`.${kind}`).style.setProperty("--part", answer.chances[i]);
-      row.querySelector(`.${kind} + output`).textContent = number(answer.chances[i]);
+      row.querySelector(`.${kind} + .value`).lastChild.textContent = number(answer.chances[i]);
     }
     row.dataset.best = after.at === i;
   });
@@ -241,8 +241,10 @@ for (const name of facts.classes) {
   const row = document.createElement("div");
   row.className = "class";
   row.append(Object.assign(document.createElement("span"), { className: "name", textContent: name }));
-  for (const kind of ["all", "now"]) {
-    row.append(Object.assign(document.createElement("span"), { className: `bar ${kind}` }), document.createElement("output"));
+  for (const [kind, words] of [["all", "all heads "], ["now", "without those that are off "]]) {
+    const value = Object.assign(document.createElement("span"), { className: "value" });
+    value.append(Object.assign(document.createElement("span"), { className: "words", textContent: words }), "");
+    row.append(Object.assign(document.createElement("span"), { className: `bar ${kind}` }), value);
   }
   $("bars").append(row);
 }

@@ -27,6 +27,9 @@ def test_hovering_says_what_the_click_does(visit: Open) -> None:
     v.page.locator(".result b", has_text=said).wait_for()
     v.page.locator(".result", has_text="1 of 144 off").wait_for()
     v.page.get_by_text("examples are answered right; with all heads").wait_for()
+    # a screen reader hears the bar, not each number of the answers, which are named
+    assert not v.page.locator(".answers").get_by_role("status").count()
+    assert re.search(r"contradiction all heads 0\.\d\d without those", v.page.locator(".answers").aria_snapshot())
     v.settle()
     v.page.keyboard.press("Control+z")
     v.page.locator(".result", has_text="all 144 heads on").wait_for()
@@ -62,6 +65,7 @@ def test_the_two_grids_of_a_narrow_window_stand_in_the_same_place_and_say_their_
         places.append(board.bounding_box())
         cell = board.locator(".cell[aria-label^='L4·H10,']").get_attribute("aria-label")
         assert len(cell) < 80
+        assert cell.startswith("L4·H10, cost " if grid == "cost" else "L4·H10, conductance-spearman ")
         assert "blue" in board.get_attribute("aria-label")
     assert places[0] == places[1]
 

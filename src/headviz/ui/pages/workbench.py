@@ -135,7 +135,8 @@ def _cost(
         name = f"{ability.name}: answers lost of 100 without the head"
     elif costs is not None:
         values, grey = costs.values, scoring.grey(costs)
-        name = f"{shape.answer.costs}; orange: worse without it, blue: better; mean over {scoring.examples_of(costs)}"
+        meaning = f"{shape.answer.costs}; orange: worse without it, blue: better"
+        name = f"cost: {meaning}; mean over {scoring.examples_of(costs)}"
     scale = None if values is None else scale_of_losses([float(v) for v in np.ravel(values)])
     look = Look(name, "Cost: what is lost without the head", scale, digits=digits, blank_zeros=True)
     _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, undecided=grey)

@@ -70,12 +70,17 @@ def bars(labels: Sequence[str], full: np.ndarray, masked: np.ndarray) -> str:
     """A row for each class: an outline for all heads, a filled bar without those that are off."""
     rows = "".join(
         f'<div class="class" data-best="{i == int(masked.argmax())}"><span class="name">{escape(label)}</span>'
-        f'<span class="bar all" style="width: {100 * a:.1f}%"></span><output>{a:.2f}</output>'
-        f'<span class="bar now" style="width: {100 * b:.1f}%"></span><output>{b:.2f}</output></div>'
+        f"{_bar('all', 'all heads', a)}{_bar('now', 'without those that are off', b)}</div>"
         for i, (label, a, b) in enumerate(zip(labels, full.tolist(), masked.tolist(), strict=True))
     )
     key = '<p class="key"><span class="all"></span>all heads<span class="now"></span>without those that are off</p>'
     return f'<div class="answers">{key}{rows}</div>'
+
+
+def _bar(kind: str, name: str, share: float) -> str:
+    """A bar and its number, which a screen reader hears with the name of the bar."""
+    number = f'<span class="value"><span class="words">{name} </span>{share:.2f}</span>'
+    return f'<span class="bar {kind}" style="width: {100 * share:.1f}%"></span>{number}'
 
 
 # ---- what if: every click on the grid, computed ahead of it

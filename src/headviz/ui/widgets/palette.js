@@ -29,6 +29,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     s = parentElement.palette = { at: 0, found: [] };
     s.button = parentElement.appendChild(el("button", "open", "Go to"));
     s.button.type = "button";
+    s.button.setAttribute("aria-label", "Go to");
+    s.button.setAttribute("aria-keyshortcuts", "Control+K");
     s.button.title = "Heads, abilities, scores, pages, tasks and runs (Ctrl+K)";
     s.button.appendChild(el("kbd", "", "Ctrl K"));
     s.dialog = parentElement.appendChild(el("dialog"));
