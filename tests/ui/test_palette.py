@@ -7,9 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from headviz.heads import HeadMask
+from headviz.ui.parts import abilities
 from headviz.ui.shell import kept, palette, state
 from headviz.ui.shell.view import PAGES, View
 
@@ -28,6 +30,16 @@ def test_every_kind_of_target_is_listed(seen: dict[str, object]) -> None:
     kinds = {kind for _, kind, _ in palette.listed(View())}
     assert {"page", "ability", "score", "task", "run"} <= kinds  # the recorded runs, where there are no others
     assert len({to for _, _, to in palette.listed(View())}) == len(palette.listed(View()))
+
+
+def test_abilities_that_were_measured_of_another_model_are_listed(
+    seen: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = View(model="mine", task="custom")
+    assert not [name for name, kind, _ in palette.listed(own) if kind == "ability"]
+    ability = abilities.Ability("late", [], 9.0, None, np.zeros((1, 1)))
+    monkeypatch.setitem(abilities._measured, own.source, {"late": ability})
+    assert ("late", "ability", "ability:late") in palette.listed(own)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 import streamlit as st
 
-from ...demo import card_figures
 from ...errors import MaskError, UserError
 from ...heads import HeadId
 from ...runs import reading
@@ -18,6 +17,12 @@ from . import kept, loaders, recorded, state
 from .view import FIRST, OF_DATA, PAGES, View
 
 RUNS = 40  # the newest
+_abilities: list[Callable[[View], Iterable[str]]] = [lambda view: ()]  # tells the abilities of the view's model
+
+
+def abilities_of(names: Callable[[View], Iterable[str]]) -> None:
+    """List the abilities that this function names."""
+    _abilities[0] = names
 
 
 def search() -> None:
@@ -45,8 +50,7 @@ def listed(view: View) -> list[tuple[str, str, str]]:
     def add(kind: str, names: Iterable[str]) -> None:
         targets.extend((name, kind, f"{kind}:{name}") for name in names)
 
-    if view.on_demo:
-        add("ability", (row["phenomenon"] for row in card_figures()["heads"]["sets"]))
+    add("ability", _abilities[0](view))
     with suppress(UserError, ImportError):
         add("score", loaders.shape(view).scores)
     add("task", TASKS)
