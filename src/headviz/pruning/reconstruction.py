@@ -23,7 +23,9 @@ import dataclasses
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import sha256
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 HELD_OUT = 5  # one text in so many is not fitted on
+BLOCK = 512  # columns of a symmetric product that are computed at once
 
 
 @dataclass(frozen=True)
@@ -98,27 +101,38 @@ def held_out(texts: Iterable[Any]) -> list[bool]:
 
 def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> Moments:
     """Accumulate (outputs [N, W], target [N, D]); ``constant`` says whether there is a bias to be found."""
-    return _total([_moments(*piece, constant) for piece in pieces])
+    return reduce(add, (_moments(*piece, constant) for piece in pieces))
 
 
 def split_moments(pieces: Iterable[tuple[Tensor, Tensor, Tensor]], constant: bool = True) -> Split:
     """The same of (outputs, target, whether a row is of a held-out text [N])."""
-    sides: tuple[list[Moments], list[Moments]] = ([], [])
-    for outputs, target, held in pieces:
-        for side, rows in zip(sides, (~held, held), strict=True):
-            side.append(_moments(outputs[rows.to(outputs.device)], target[rows.to(target.device)], constant))
-    return Split(*map(_total, sides))
+
+    def split(outputs: Tensor, target: Tensor, held: Tensor) -> Split:
+        sides = [(outputs[rows.to(outputs.device)], target[rows.to(target.device)]) for rows in (~held, held)]
+        return Split(*(_moments(*side, constant) for side in sides))
+
+    def added(total: Split, part: Split) -> Split:
+        return Split(total.fit + part.fit, total.held + part.held)
+
+    return reduce(added, (split(*piece) for piece in pieces))
 
 
 def _moments(outputs: Tensor, target: Tensor, constant: bool) -> Moments:
     behind = outputs.new_full((len(outputs), 1), float(constant))
     x = torch.cat([outputs, behind], dim=1).double()
     y = target.double().to(x.device)
-    return Moments(len(x), (x.T @ x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
+    return Moments(len(x), _outer(x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
 
 
-def _total(parts: Sequence[Moments]) -> Moments:
-    return sum(parts[1:], start=parts[0])
+def _outer(x: Tensor) -> Tensor:
+    """``x.T @ x``, of which one half is computed."""
+    width = x.shape[1]
+    result = x.new_empty(width, width)
+    for begin in range(0, width, BLOCK):
+        product = x[:, begin : begin + BLOCK].T @ x[:, begin:]
+        result[begin : begin + BLOCK, begin:] = product
+        result[begin:, begin : begin + BLOCK] = product.T
+    return result
 
 
 def weights_of(matrix: nn.Module) -> np.ndarray:
