@@ -85,3 +85,16 @@ def test_an_analysis_that_is_recorded_needs_no_click(open_page: Callable[..., An
     assert "Recorded on" in shown
     assert "headviz analyse redundant --model demo" in shown
     assert [b.label for b in app.button if b.key == "run_redundant"] == ["Run it here"]
+
+
+def test_recorded_costs_have_the_intervals_of_every_other_page() -> None:
+    import headviz
+
+    recording = json.loads((DATA / "analyses.json").read_text(encoding="utf-8"))["ablation"]["result"]
+    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=500)
+    evaluator = headviz.evaluator_of(clf, data)
+    for layer, head in ((8, 0), (4, 10), (0, 0)):
+        change = evaluator.compare(clf.present.without([(layer, head)])).primary
+        assert recording["values"][layer][head] == pytest.approx(-change.delta, rel=1e-3)
+        assert recording["interval_low"][layer][head] == pytest.approx(-change.interval_high, rel=1e-3)
+        assert recording["interval_high"][layer][head] == pytest.approx(-change.interval_low, rel=1e-3)
