@@ -167,7 +167,7 @@ def test_training_says_which_answers_it_does_not_read(capsys: pytest.CaptureFixt
 def test_a_gold_span_is_a_row_of_the_data(tmp_path: Path) -> None:
     clf, data = model_of("span"), data_of("span")
     given: dict[str, Any] = {"pair": data.examples[0].pair, "target": "gold", "steps": 2, "cache": False}
-    with pytest.raises(OptionError, match=r"a row of data\.gold"):
+    with pytest.raises(OptionError, match=r"its row of data\.gold"):
         headviz.conductance(clf, data.texts[0], label="red", **given)
     maps = headviz.conductance(clf, data.texts[1], **(given | {"pair": data.examples[1].pair}), label=[data.gold[1]])
     assert maps.target == tuple(data.labels[1, 0])

@@ -264,8 +264,7 @@ class Span(Answer):
         if target == GOLD:
             if np.ndim(label) != 2:
                 raise OptionError(
-                    "The target 'gold' of a span is a row of data.gold, label=[data.gold[i]]. Without one take "
-                    "'predicted'."
+                    "The target 'gold' of a span is its row of data.gold (label=). Without one take 'predicted'."
                 )
             return tuple(_first_answers(label).tolist())
         if target != PREDICTED:
