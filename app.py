@@ -5,10 +5,10 @@ import streamlit as st
 from headviz.ui.shell import server
 
 if server.in_session():  # streamlit runs this file for each visit to a page
-    from headviz.ui.parts import story
+    from headviz.ui.parts import palette, story
     from headviz.ui.shell import frame
 
-    frame.run(story.step_bar)
+    frame.run(story.step_bar, palette.search)
 else:  # and once before, when the server starts
     from headviz.ui.shell.view import PAGES
 

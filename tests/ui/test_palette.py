@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from headviz.heads import HeadMask
-from headviz.ui.parts import abilities
-from headviz.ui.shell import kept, palette, state
+from headviz.ui.parts import abilities, palette
+from headviz.ui.shell import kept, state
 from headviz.ui.shell.view import PAGES, View
 
 SCRIPT = Path(palette.__file__).parents[1] / "widgets" / "palette.js"

@@ -241,7 +241,7 @@ def called(result: BySlice) -> tuple[str, str]:
 
 
 def finding(result: BySlice) -> str:
-    one, several = called(result)
+    kind, kinds = called(result)
     scale, losing = result.subject.scale, [k for k in result.slices if k.significant]
     remark = first_remark([(f"On {k.name}, ", k.remark) for k in result.slices])
     if result.remark:
@@ -250,11 +250,11 @@ def finding(result: BySlice) -> str:
         sizes = sorted({k.n for k in result.slices})
         count = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         return (
-            f"{remark}No {one} clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
+            f"{remark}No {kind} clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
             f"{count} examples of each, smaller costs cannot be distinguished from chance."
         )
     sentence = (
-        f"{remark}{len(losing)} of {len(result.slices)} {several} "
+        f"{remark}{len(losing)} of {len(result.slices)} {kinds} "
         f"lose{'s' if len(losing) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
     )
     most = max((k for k in losing if k.head and k.q_value < SIGNIFICANT), key=lambda k: k.cost, default=None)

@@ -21,7 +21,7 @@ from ...demo import card_figures
 from ...display import numbers
 from ...display.table import Column, Table
 from ...heads import HeadId, HeadMask
-from ..shell import palette, recorded, show, state
+from ..shell import recorded, show, state
 from ..shell.view import View
 
 if TYPE_CHECKING:
@@ -62,9 +62,6 @@ def _of_demo() -> dict[str, Ability]:
         heads = [*map(HeadId.parse, row["heads"])]
         abilities[name] = Ability(name, heads, 100 * row["cost"], 100 * row["mean_other"], costs)
     return abilities
-
-
-palette.abilities_of(listed)
 
 
 def carried(view: View) -> dict[HeadId, str]:

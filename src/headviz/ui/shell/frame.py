@@ -19,7 +19,7 @@ from ...heads import HeadId
 from ...models.stand_in import StandIn
 from ...runs import reading
 from ...tasks import TASKS
-from . import jobs, kept, loaders, palette, show, state
+from . import jobs, kept, loaders, show, state
 from .messages import plain, refused
 from .view import FIELDS, FIRST, OF_DATA, PAGES, View
 
@@ -145,8 +145,11 @@ def link(name: str, label: str, icon: str) -> None:
     st.page_link(_page(name), label=label, icon=icon)
 
 
-def run(above: Callable[[str], None]) -> None:
-    """The whole app: frame, chosen page, address bar. ``above`` draws what stands above the page of this name."""
+def run(above: Callable[[str], None], search: Callable[[], None]) -> None:
+    """The whole app: frame, chosen page, address bar.
+
+    ``above`` draws what stands above the page of this name, ``search`` the button that finds everything by its name.
+    """
     plugins.load_environment()
     st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
     st.logo(LOGO, size="large")
@@ -157,17 +160,17 @@ def run(above: Callable[[str], None]) -> None:
     st.set_page_config(page_title=f"{page.title} · {reading.model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
     try:
-        _guarded(page, above)
+        _guarded(page, above, search)
     finally:
         _inside.page = ""
         state.publish()
     loaders.warm_up()
 
 
-def _guarded(page: st.Page, above: Callable[[str], None]) -> None:
+def _guarded(page: st.Page, above: Callable[[str], None], search: Callable[[], None]) -> None:
     name = next(name for name, entry in PAGES.items() if entry.title == page.title)
     try:
-        line, corner = _context_line(page.title)
+        line, corner = _context_line(page.title, search)
         notices = st.container()
         for refusal in plugins.refused():
             notices.warning(plain(refusal), icon=":material/extension_off:")
@@ -244,7 +247,9 @@ def _report(name: str) -> None:
         show.report_button(name, PAGES[name].title, _model_and_data(view), mask)
 
 
-def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
+def _context_line(
+    title: str, search: Callable[[], None]
+) -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
     """Title, model and data of this page, and its links. Returns the places of that line and of the report."""
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
@@ -253,7 +258,7 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
         _write_context(line)
         corner = st.container(width="content")
         if not view.present:
-            palette.search()
+            search()
             show.copy_link(state.went_back)
             if title == PAGES[FIRST].title:
                 kept.continue_button()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -12,17 +12,12 @@ from ...errors import MaskError, UserError
 from ...heads import HeadId
 from ...runs import reading
 from ...tasks import TASKS
+from ..shell import kept, loaders, recorded, state
+from ..shell.view import FIRST, OF_DATA, PAGES, View
 from ..widgets import component
-from . import kept, loaders, recorded, state
-from .view import FIRST, OF_DATA, PAGES, View
+from . import abilities
 
 RUNS = 40  # the newest
-_abilities: list[Callable[[View], Iterable[str]]] = [lambda view: ()]  # tells the abilities of the view's model
-
-
-def abilities_of(names: Callable[[View], Iterable[str]]) -> None:
-    """List the abilities that this function names."""
-    _abilities[0] = names
 
 
 def search() -> None:
@@ -50,7 +45,7 @@ def listed(view: View) -> list[tuple[str, str, str]]:
     def add(kind: str, names: Iterable[str]) -> None:
         targets.extend((name, kind, f"{kind}:{name}") for name in names)
 
-    add("ability", _abilities[0](view))
+    add("ability", abilities.listed(view))
     with suppress(UserError, ImportError):
         add("score", loaders.shape(view).scores)
     add("task", TASKS)
