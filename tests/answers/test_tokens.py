@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import headviz
 from headviz.answers.tokens import TokenAnswers, hits
-from headviz.errors import OptionError, TaskError
+from headviz.errors import NotFinite, OptionError, TaskError
 from support.jobs import TAGS, data_of, model_of
 
 CONLL = "-DOCSTART- -X- O\n\nAnna NNP B-PER\nSmith NNP I-PER\nsleeps VBZ O\n\nin IN O\nParis NNP B-LOC\n"
@@ -108,6 +110,22 @@ def test_a_word_is_read_at_its_first_piece() -> None:
     assert cut.truncated
     assert cut.places[-1] == -1
     assert len(cut.places) == 20
+
+
+def test_a_text_whose_words_have_no_piece_counts_as_wrong_and_a_tag_that_is_no_number_is_refused() -> None:
+    clf, data = model_of("tokens"), data_of("tokens", 2)
+    gold = np.where(np.arange(data.gold.shape[1]) < 1, data.gold, -100)
+    odd = replace(data, texts=("\u200b", *data.texts[1:]), labels=np.vstack([gold[:1], data.gold[1:]]))
+    evaluator = headviz.Evaluator(clf, odd)
+    np.testing.assert_array_equal(evaluator.predictions()[0], -1)
+    np.testing.assert_array_equal(evaluator.predictions()[1:], headviz.Evaluator(clf, data).predictions()[1:])
+    assert headviz.evaluate(clf, odd).metrics["token_accuracy"] == pytest.approx(
+        (evaluator.predictions()[1:] == data.gold[1:]).sum() / (odd.gold != -100).sum()
+    )
+    with torch.no_grad():
+        clf.model.classifier.bias[2] = torch.nan
+    with pytest.raises(NotFinite):
+        headviz.evaluate(clf, odd)
 
 
 def test_one_word_is_explained() -> None:

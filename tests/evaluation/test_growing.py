@@ -13,7 +13,7 @@ import torch
 
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.errors import Cancelled
+from headviz.errors import Cancelled, NotFinite
 from headviz.evaluation import mask_evaluator
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.mask_evaluator import compute_ahead, give_way, toggles
@@ -122,6 +122,17 @@ def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
     with pytest.raises(Cancelled):
         list(evaluator.growing(mask(), cancel=lambda: True))
     np.testing.assert_allclose(evaluator.evaluate(mask()).logits, evaluate(clf, data, mask()).logits, **CLOSE)
+
+
+def test_answers_that_are_no_numbers_are_refused_before_the_first_step(large: None) -> None:
+    clf, data = tiny_classifier(), some_data(60)
+    with torch.no_grad():
+        clf.model.classifier.bias[0] = torch.nan
+    evaluator, done = Evaluator(clf, data), list[int]()
+    with pytest.raises(NotFinite):
+        next(evaluator.growing(mask(), progress=lambda examples, _: done.append(examples)))
+    assert max(done, default=0) < len(data)
+    assert evaluator.memory == 0
 
 
 def test_a_large_model_answers_on_two_examples_first_without_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_pro
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
 from ..models.network import Network, require_model
-from ..models.places import fitted
+from ..models.places import fitted, table_of
 from ..options import Options, option
 from ..progress import Cancel, Progress, require_functions, stop_if, tracked
 from ..results import Result
@@ -231,6 +231,8 @@ class Evaluator(MaskEvaluator):
             self._ends[len(self._chunks)] = len(data) if packed else end
         self._order = np.arange(len(data)) if packed else np.concatenate(steps)
         self._shape = data.answer.shape(self._encodings, clf.width)
+        places = table_of(self._encodings)
+        self._has_output = None if places is None else places >= 0  # [n, W]; not of a word without a token
         precision = self.options.precision
         self._precision = fastest(clf, self._encodings) if precision == AUTO else precision
         self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
@@ -402,8 +404,6 @@ class Evaluator(MaskEvaluator):
                 if count < total:
                     yield logits, count
             assert logits is not None  # the last part has all examples
-            if self.clf.answer.unanswered(logits):
-                raise no_numbers(self.clf)
             self._remember(key, logits)
         elif progress is not None:
             progress(total, total)
@@ -513,7 +513,10 @@ class Evaluator(MaskEvaluator):
                 outs.append(fitted(stages.read_out(hidden, chunk, self._encodings), self._shape))
             places += chunk.index
             if number + 1 in self._ends:
-                (logits[places],) = fetch([torch.cat(outs)])()  # a device is waited for once
+                (read,) = fetch([torch.cat(outs)])()  # a device is waited for once
+                if not np.isfinite(read if self._has_output is None else read[self._has_output[places]]).all():
+                    raise no_numbers(self.clf)
+                logits[places] = read
                 places, outs = [], []
                 yield self._joined(logits), self._ends[number + 1]
 
