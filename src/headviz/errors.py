@@ -18,7 +18,7 @@ from unicodedata import category
 LONGEST = 1000  # characters of a message
 LARGEST_SEED = 2**32 - 1  # numpy's
 MOST_BEAMS = 64  # of a search for a translation
-MOST = 10**9  # more than fits into memory of anything
+MOST = 10**9  # more of anything than fits into memory
 INTERNAL = 1  # exit status of a fault of headviz itself
 NO_ROOM = "There is not enough memory to start. Free some, or raise the limit (ulimit -v)."
 
