@@ -95,6 +95,8 @@ def test_shipped_scores_are_of_the_shipped_weights_and_claim_no_more_than_was_me
     pairs = json.loads((demo.DATA / "scores.json").read_text())["scores"]
     tuned = {table["score"]: table for table in pairs if table["weights"] == "fine-tuned"}
     assert {"conductance-spearman", "taylor", "ablation", "fisher"} < set(tuned) <= set(SCORES)
+    drawn = headviz.sample(headviz.load_task("demo", split="train"), tuned["taylor"]["samples"], seed=0)
+    assert tuned["taylor"]["settings"]["data"] == tuned["ablation"]["settings"]["data"] == drawn.digest
     now = headviz.score_heads(headviz.load("demo", device="cpu"), headviz.load_task("demo"), "magnitude")
     np.testing.assert_allclose(np.array(tuned["magnitude"]["values"]), now.values, rtol=1e-5)
     (fresh,) = [table for table in pairs if table["weights"] == "pre-trained"]
