@@ -213,12 +213,15 @@ def test_checkpoints_of_others_and_damaged_ones(tmp_path):
     assert train(student, problem, METHODS["copy"], FAST, folder=tmp_path).subject.digest == whole.subject.digest
 
 
-def test_a_training_that_explodes_says_so():
+@pytest.mark.parametrize(
+    ("every", "seen"), [(1, "the student's answers are not numbers"), (6, "its loss is not a number")]
+)
+def test_a_training_that_explodes_says_so(every, seen):
+    """At a point of its curve its answers are seen first, between two points the next loss."""
     _, problem, student, _ = prepared()
-    with torch.no_grad():
-        student.model.classifier.weight.fill_(float("inf"))
-    with pytest.raises(Diverged, match="Lower the learning rate"):
-        train(student, problem, METHODS["copy"], FAST)
+    options = dataclasses.replace(FAST, every=every, learning_rate=1e30)
+    with pytest.raises(Diverged, match=f"{seen} any more at step 1 of 6. Lower the learning rate"):
+        train(student, problem, METHODS["copy"], options)
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ class _Run:
             loss, kl = self._loss(index)
             value = float(loss.detach())
             if not math.isfinite(value):
-                raise self._divergence("its loss is not a number")
+                raise self._diverged("its loss is not a number")
             self.optimizer.zero_grad()
             loss.backward()
         nn.utils.clip_grad_norm_([*self.weights.values(), *self.log_sd.values()], self.options.max_grad_norm)
@@ -206,7 +206,7 @@ class _Run:
         share = self.options.teacher_share
         return share * imitation + (1 - share) * self._likelihood(logits, gold)
 
-    def _divergence(self, what: str) -> Diverged:
+    def _diverged(self, what: str) -> Diverged:
         return Diverged(
             f"The training diverged: {what} any more at step {self.step} of {self.options.steps}. Lower the learning "
             f"rate (it is {self.options.learning_rate:g})."
@@ -219,7 +219,7 @@ class _Run:
         try:
             measured = self.problem.measure(self.shown, cancel)
         except NotFinite as error:
-            raise self._divergence("the student's answers are not numbers") from error
+            raise self._diverged("the student's answers are not numbers") from error
         metrics = {name: (float(v) if math.isfinite(v) else None) for name, v in measured.items()}
         loss = sum(self.losses) / len(self.losses) if self.losses else None
         size = sum(w.numel() for w in self.weights.values())
