@@ -75,7 +75,7 @@ def test_three_keys_lead_to_any_target(seen: dict[str, object]) -> None:
     code = SCRIPT.read_text(encoding="utf-8").replace("export default", "const unused =")
     targets = [{"name": name, "kind": kind, "go": to} for name, kind, to in palette.listed(View())]
     asked = [page.title[:3] for page in PAGES.values()]
-    asked += ["neg", "tay", "gates", "mrp", "gat dem", "4.10", "off 8.6", "99.1"]
+    asked += ["neg", "tay", "gates", "mrp", "gat dem", "role-s", "4.10", "off 8.6", "99.1"]
     script = f"{code}\nconst data = {json.dumps({'targets': targets, 'rows': 12, 'heads': 12})};"
     script += (
         f"console.log(JSON.stringify({json.dumps(asked)}.map((q) => matching(data, q).slice(0, 9).map((t) => t.go))));"
@@ -89,6 +89,7 @@ def test_three_keys_lead_to_any_target(seen: dict[str, object]) -> None:
     assert found["gates"][0] == "score:gates"
     assert found["mrp"][0] == "task:mrpc"
     assert found["gat dem"][0].startswith("run:")
+    assert found["role-s"] == ["ability:role-swap"]
     assert found["4.10"][0] == "head:show:4.10"
     assert found["off 8.6"] == ["head:off:8.6"]
     assert found["99.1"] == []

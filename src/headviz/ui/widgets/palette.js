@@ -14,9 +14,10 @@ function matching(data, question) {
     const named = { show: "Head " + name, off: "Switch " + name + " off", on: "Switch " + name + " on" };
     return kinds.map((kind) => ({ name: named[kind], kind: "head", go: "head:" + kind + ":" + place }));
   }
-  const words = asked.split(/\s+/).filter(Boolean);
+  const wordsOf = (text) => text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  const words = wordsOf(asked);
   const fits = (target) => {
-    const parts = (target.name + " " + target.kind).toLowerCase().split(/[^\p{L}\p{N}]+/u);
+    const parts = wordsOf((target.name + " " + target.kind).toLowerCase());
     return words.every((word) => parts.some((part) => part.startsWith(word)));
   };
   const first = ({ name }) => (name.toLowerCase() === asked ? 0 : name.toLowerCase().startsWith(asked) ? 1 : 2);
