@@ -48,7 +48,6 @@ def test_a_kind_of_examples_leads_to_its_head_in_the_mask_lab(visit: Open) -> No
     v = visit()
     for _ in range(2):  # and once more after coming back
         page = run(v, "by-slice", {}, limit="130")
-        page.get_by_text("examples of a kind, smaller costs").wait_for()
         page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 16, "y": 52})
         page.wait_for_url(lambda url: "/masklab" in url)
         assert "mask" in parse_qs(urlparse(page.url).query)
