@@ -24,14 +24,14 @@ test-slow: $(VENV)/.installed-test
 
 # the study: its programs, and its pages against its results
 test-study: $(VENV)/.installed-test
-	$(PYTEST) study/tests
+	$(PYTEST) -m "not soak" study/tests
 
 test-soak: $(VENV)/.installed-test
-	$(PYTEST) -m soak
+	$(PYTEST) -m soak tests study/tests tools/demo/tests
 
 # how the demo was made: generators and trainings
 test-demo: $(VENV)/.installed-test
-	$(PYTEST) tools/demo/tests
+	$(PYTEST) -m "not soak" tools/demo/tests
 
 # what a CUDA or MPS device computes, against the processor; skips where there is none
 test-gpu: $(VENV)/.installed-test

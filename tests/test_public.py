@@ -14,6 +14,7 @@ import pytest
 import headviz
 from headviz import plugins
 from headviz.runs import reading, service
+from support.marks import seeds
 from support.plugin_files import nothing_stays
 
 __all__ = ["nothing_stays"]
@@ -39,6 +40,7 @@ SHOWN_BY_OTHERS = set(
     "Model Paired RnnTranslator SampleReport Task TokenAttributions TranslationEvaluation Translator".split()
 )
 SHOWN = PUBLIC.keys() - SHOWN_BY_OTHERS
+LONG = {"prune_faster"}  # docs/faster.md has an example as well
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,7 +69,7 @@ def test_type_checkers_see_the_same_names_as_python() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(SHOWN))
+@pytest.mark.parametrize("name", seeds(sorted(SHOWN - LONG), sorted(LONG)))
 def test_the_examples_run(name: str) -> None:
     thing = (PUBLIC | BESIDE)[name]
     (test,) = doctest.DocTestFinder(recurse=False).find(thing, name, globs={})

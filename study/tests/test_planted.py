@@ -88,6 +88,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(family, "EXAMPLES", 30)
     words = ["--out", str(tmp_path), "--members", "single-6", "--steps", "2"]

@@ -11,7 +11,7 @@ import pytest
 from support import job_folders
 
 pytestmark = pytest.mark.browser
-IN_CI = ("rank", "tokens")  # a table of passages, and words in colours
+IN_CI = ("tokens",)  # words in colours, and a list of tags
 WIDER = "(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 
 

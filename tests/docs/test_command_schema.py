@@ -100,7 +100,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # a busy machine may time a model so that no heads and neurons make it 1.05 times as fast
-MARKS = {"prune --faster": [pytest.mark.flaky(reruns=3)]}
+MARKS = {"prune --faster": [pytest.mark.flaky(reruns=3)], "analyse runtimes": [pytest.mark.soak]}  # many exports
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from support.plugin_files import nothing_stays
 __all__ = ["nothing_stays"]
 
 SEED = int(os.environ.get("HEADVIZ_HOSTILE_SEED", "20"))
-LEAST = 100  # of each kind in two thousand
+LEAST = 50  # of each kind in a thousand
 
 
 @pytest.mark.slow
@@ -48,9 +48,9 @@ def test_a_small_draw(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.soak) for part in range(1, 5))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.soak) for part in range(1, 10))])
 def test_the_full_draw(part: int, tmp_path: Path) -> None:
-    found = worker.draw(2000, SEED + 1 + part, tmp_path)
+    found = worker.draw(1000, SEED + 1 + part, tmp_path)
     print(f"{found.kinds.total()} cases in {found.seconds:.0f} s: {dict(found.kinds)}")
     assert set(found.kinds) == set(SHARES)
     assert min(found.kinds.values()) >= LEAST

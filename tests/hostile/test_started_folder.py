@@ -140,7 +140,7 @@ def test_one_address_is_printed_and_opened(started: tuple[int, Path, Path]) -> N
     port, log, opened = started
     assert re.findall(r"https?://\S+", log.read_text()) == [f"http://127.0.0.1:{port}"]
     until = time.monotonic() + 20
-    while not opened.is_file() and time.monotonic() < until:
+    while not (opened.is_file() and opened.read_text()) and time.monotonic() < until:  # made empty, then written
         time.sleep(0.05)
     assert opened.read_text().split() == [f"http://127.0.0.1:{port}"]
 

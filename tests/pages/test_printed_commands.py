@@ -16,12 +16,14 @@ from headviz.answers import ANSWERS
 from headviz.cli import main
 from headviz.heads import HeadId, HeadMask
 from headviz.storage.exchange import restored
+from support.marks import seeds
 from support.page import DEMO, texts
 from support.recorded_runs import press
 
 SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
 NAMES = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["class"])]
+LONG = ["cross-dataset"]  # on the demo
 Capture = pytest.CaptureFixture[str]
 
 
@@ -55,7 +57,7 @@ def executed(python: str, capsys: Capture) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", seeds([n for n in NAMES if n not in LONG], LONG))
 def test_analyses(open_page: Callable[..., Any], view: dict[str, str], name: str, capsys: Capture) -> None:
     shape = SHAPE
     if name == "cross-dataset":  # the small data have one dev set

@@ -109,7 +109,7 @@ def test_all_stages_leave_their_folders(whole: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("updates", [1, 5, 9, 11, 15, 18])
+@pytest.mark.parametrize("updates", [5, 15, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 9, 11, 18))])
 def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Path, updates: int) -> None:
     _stopped_after(_trainer(tmp_path), updates)
     _trainer(tmp_path).run()
@@ -118,7 +118,7 @@ def test_stopped_and_continued_gives_the_same_weights(whole: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["small", "classifier"])
+@pytest.mark.parametrize("name", ["classifier", pytest.param("small", marks=pytest.mark.soak)])
 def test_stopped_while_a_stage_is_written_gives_the_same_weights(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
