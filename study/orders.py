@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import headviz
+from headviz.answers.metrics import metrics
 from headviz.errors import RunError
 from headviz.evaluation.plain import class_order, gold_for
 from headviz.heads import draws, grid_values, ordered
@@ -118,6 +120,8 @@ def prune(
     context, state = followed(plan, folder, cancel, args.as_is)
     result = summary(state)
     left = len(plan.seeds) * len(state.sizes) - len(result["steps"])
+    steps = [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in result["steps"]]
+    drawn = over_ties(context, state)
     return {
         "algorithm": algorithm,
         "score": choice,
@@ -126,33 +130,35 @@ def prune(
         "n": len(context.dev),
         "metric": context.dev.task.primary_metric,
         "full": state.reference.metrics,
-        "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in result["steps"]],
+        "steps": [mean_step(context.dev, *of) for of in zip(steps, drawn, strict=True)] if drawn else steps,
         "ahead_in": AHEAD_IN,
         "orders": ORDERS[encoder],
-        "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random")),
+        "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random"), drawn),
         "digest": state.model_digest,
         **({"left": left} if left else {}),
     }
 
 
-def ahead(context: Context, state: State, random: Path) -> list[dict[str, float]]:
-    """By step: how far ahead of the random orders; their masks and answers come from the random run's state."""
+def ahead(context: Context, state: State, random: Path, drawn: Sequence[np.ndarray] = ()) -> list[dict[str, float]]:
+    """By step: how far ahead of the random orders; their masks and answers come from the random run's state.
+
+    ``drawn`` is what ``over_ties`` gives.
+    """
     chance, gold, result = State.load(random), gold_for(context.dev, class_order(context.clf, context.dev)), []
     assert gold is not None
     draw = np.random.default_rng(0)
-    drawn = over_ties(context, state, gold)
     for step, size in enumerate(state.sizes, 1):
         own = next(iter(right_answers(state, gold, step).values()), None)
         if own is None:
             break
-        own = drawn[step - 1] if drawn else own
+        own = drawn[step - 1] == context.dev.gold if drawn else own
         others = np.array(list(right_answers(chance, gold, step).values()))
         result.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
     return result
 
 
-def over_ties(context: Context, state: State, gold: np.ndarray) -> list[np.ndarray]:
-    """By step [orders, n]: whether each dev answer is right under ten drawn orders of the heads that tie.
+def over_ties(context: Context, state: State) -> list[np.ndarray]:
+    """By step [orders, n]: the dev answers under ten drawn orders of the heads that tie.
 
     Empty where none does, and for what is scored again at each step: there each order would be a run of its own.
     """
@@ -167,9 +173,26 @@ def over_ties(context: Context, state: State, gold: np.ndarray) -> list[np.ndarr
     evaluator = headviz.evaluator_of(context.clf, context.dev)
     orders = [ordered(values, full.kept, seed) for seed in seeds]
     return [
-        np.array([evaluator.predictions(full.without(order[:size]), keep=False) == gold for order in orders])
+        np.array([evaluator.predictions(full.without(order[:size]), keep=False) for order in orders])
         for size in state.sizes
     ]
+
+
+def mean_step(dev: Any, step: dict[str, Any], answers: np.ndarray) -> dict[str, Any]:
+    """A step with the means over drawn orders of the heads that tie, and their range; its mask is that of one order.
+
+    ``answers`` [orders, n]. Matthews of one class for all answers counts as 0, as in the tables.
+    """
+    every = [metrics(dev.task, one, dev.gold) for one in answers]
+    each = [{name: 0.0 if np.isnan(value) else value for name, value in one.items()} for one in every]
+    values = {name: [one[name] for one in each] for name in step["metrics"]}
+    counts = {name: float((answers == at).sum(axis=1).mean()) for at, name in enumerate(dev.label_names)}
+    return {
+        **{key: value for key, value in step.items() if key not in ("intervals", "deltas")},
+        "metrics": {name: float(np.mean(of)) for name, of in values.items()},
+        "predicted": counts,
+        "over_ties": {name: {"orders": len(of), "low": min(of), "high": max(of)} for name, of in values.items()},
+    }
 
 
 def rounded(grid: np.ndarray) -> list[list[float | None]]:

@@ -58,7 +58,11 @@ them together.
   of two trainings. Its t interval is over seeds, on these dev examples.
 
 Each cell is compared with random orders on its own weights; where its seed has primes, these may be in `results/twins`.
-Rows with other primes are of other trainings: compare their leads, not their values."""
+Rows with other primes are of other trainings: compare their leads, not their values.
+
+`ablation` gives many heads the same score. Scored once, it is the mean over ten drawn orders of heads that tie; in
+brackets are the lowest and the highest, each the mean over the models. Masks, and what is scored again at each step, are
+of one drawn order."""
 
 
 def pruned(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
@@ -230,4 +234,6 @@ def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
     values = [v for s in steps if (v := value_of(s, metric)) is not None]
     if not values:
         return "–"
-    return f"{np.mean(values):.3f}" + one_class(steps)
+    ranges = [(of["low"], of["high"]) for s in steps if (of := s.get("over_ties", {}).get(metric))]
+    spread = " ({:.3f} to {:.3f})".format(*np.mean(ranges, axis=0)) if ranges else ""
+    return f"{np.mean(values):.3f}{spread}{one_class(steps)}"

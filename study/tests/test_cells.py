@@ -13,6 +13,7 @@ import pytest
 from filelock import FileLock
 
 from headviz import HeadMask
+from headviz.answers import ANSWERS
 from study import cells, leads, models, orders, papers
 
 
@@ -26,19 +27,29 @@ def test_an_order_with_ties_is_a_mean_over_ten_orders_of_them(monkeypatch: pytes
         return np.where(np.arange(40) < 40 * lost, 1 - gold, gold)
 
     monkeypatch.setattr(orders.headviz, "evaluator_of", lambda *args: SimpleNamespace(predictions=predictions))
-    context: Any = SimpleNamespace(clf=SimpleNamespace(full_mask=full), dev=None)
+    task = SimpleNamespace(answer=ANSWERS["class"], metrics=("accuracy", "matthews"))
+    dev = SimpleNamespace(gold=gold, label_names=("no", "yes"), task=task)
+    context: Any = SimpleNamespace(clf=SimpleNamespace(full_mask=full), dev=dev)
     scores = np.zeros((4, 9))
     plan = {"algorithm": "one-importance", "seeds": [0]}
     state: Any = SimpleNamespace(plan=plan, choices=[SimpleNamespace(scores=scores.tolist())], sizes=(9, 18))
-    drawn = orders.over_ties(context, state, gold)
+    drawn = orders.over_ties(context, state)
     assert [one.shape for one in drawn] == [(10, 40)] * 2
     assert len(set(seen)) == 20
-    result = orders.lead(drawn[0], np.zeros((3, 40)), gold, np.random.default_rng(0))
+    right = drawn[0] == gold
+    result = orders.lead(right, np.zeros((3, 40)), gold, np.random.default_rng(0))
     assert result["ties_low"] < result["mean"] < result["ties_high"]
-    assert result["mean"] == pytest.approx(np.mean([right.mean() for right in drawn[0]]))
+    assert result["mean"] == pytest.approx(right.mean())
     assert result["mean"] > 0.5  # by place the first layer went first, and nothing was right
+    one = {"metrics": {"accuracy": 0.0, "matthews": None}, "predicted": {}, "deltas": {}, "mask": full.hex}
+    step = orders.mean_step(dev, one, drawn[0])
+    assert step["metrics"]["accuracy"] == pytest.approx(right.mean())
+    ends = step["over_ties"]["accuracy"]
+    assert (ends["orders"], ends["low"], ends["high"]) == (10, right.mean(axis=1).min(), right.mean(axis=1).max())
+    assert sum(step["predicted"].values()) == pytest.approx(40)
+    assert "deltas" not in step
     state.choices[0].scores = np.arange(36.0).reshape(4, 9).tolist()
-    assert orders.over_ties(context, state, gold) == []
+    assert orders.over_ties(context, state) == []
 
 
 def test_every_cell_comes_after_what_it_needs(study: ModuleType) -> None:
