@@ -5,7 +5,6 @@ python -m study.findings      # writes docs/findings.md
 
 from __future__ import annotations
 
-import json
 import re
 from html import unescape
 from itertools import combinations
@@ -15,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from headviz.answers.metrics import metric_title
 from headviz.reference import published
 from headviz.statistics.resampling import spearman
+from study.leads import DEV
 from study.models import FOLDERS, RESULTS
 from study.page import TWINS, beside, read, told
 from study.page_pruned import range_lead, range_of
@@ -50,8 +51,8 @@ Points ahead of random orders, the mean from 10 to 88 % of MiniLM's heads off, t
 {leads}
 
 How sure: each interval by itself, ahead of random orders are {alone}. Over the three tasks at once (Bonferroni):
-{at_once}. Gates beat Taylor on {gates_over_taylor} (over three models), and take {times} times its time for 100
-examples.
+{at_once}. The three random orders are the same for all tasks. Gates beat Taylor on {gates_over_taylor}: over three
+models, on these dev examples alone. They take {times} times its time for 100 examples (boards of SST-2 and MRPC).
 [Orders](../study/results.md#e2-heads-removed-without-retraining)
 
 {picture_cola}
@@ -64,9 +65,8 @@ With {off} of MiniLM's heads off, two seeds have this share of the removed heads
 
 How sure: three models on each task, heads scored once. Taylor ({shared_taylor}) and gates ({shared_gates}) are as
 alike. Its lead over random orders is the last row of the table above;
-[retrained](#4-after-retraining-taylor-beats-random-orders-on-mrpc), it has one. The published rows are near one
-constant answer, too: at 70 % off BERT-base has {published} (thesis, Table 6.3). On MRPC one class for all, "not
-equivalent", has {constant}.
+[retrained](#4-after-retraining-taylor-beats-random-orders-on-mrpc), it has one. The published rows are near one class
+for all, too. At 70 % off BERT-base has {published} (thesis, Table 6.3); one class for all has {constants}.
 [Seeds](../study/results.md#do-seeds-remove-the-same-heads)
 
 ## 3. Fine-tuning makes agreement reproducible, not larger in size
@@ -77,8 +77,8 @@ heads by it (mean rank correlation over the pairs of five seeds), and the mean o
 {agreement}
 
 How sure: five seeds of each. With its sign, the mean rises by {signed}. *Before* has a fresh classifier, so it
-explains an answer that means nothing yet. Between two tasks of one encoder the mean correlation after fine-tuning
-is {across}: each task has a pattern of its own.
+explains an answer that means nothing yet. Two tasks of one encoder are less alike than two seeds of one task: after
+fine-tuning their mean correlation is {across}, by pair of tasks.
 [Agreement](../study/results.md#e1-agreement-before-and-after-fine-tuning)
 
 ## 4. After retraining, Taylor beats random orders on MRPC
@@ -88,7 +88,7 @@ Heads of MiniLM are removed before fine-tuning. Points ahead of random orders, t
 {retrained}
 
 How sure: three seeds, one random order and one training for each, gates on trainings of their own. The intervals are
-over three numbers.
+over three numbers, on these dev examples alone.
 [Retrained](../study/results.md#minilm-on-mrpc-trained-again)
 
 {picture_mrpc}
@@ -103,33 +103,26 @@ heads the models have {wnli} right, one class for all has {wnli_floor}. The publ
 How sure: the arithmetic is certain; whether WNLI has tickets cannot be seen this way.
 [WNLI](../study/results.md#minilm-on-wnli-trained-again)
 
-## 6. Accuracy on some hundred examples cannot rank heads
+## 6. Accuracy on some hundred examples ranks heads poorly, and shows few of them to be missed
 
-Cost of a head: the accuracy lost without it. On the whole dev split nearly all heads tie with another:
+Cost of a head: what the metric loses without it, on the whole dev split. *Missed*: significantly worse with that head
+alone off (Holm over all heads, 5 %), by model:
 
 {ties}
 
-How sure: exact counts. On two halves of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation
-of {halves}; Pearson's r is {pearson}, {pearson_without} without the four costliest.
+How sure: exact counts, of the model of seed 0. Small costs are not excluded: *not shown to be missed* is not *idle*. On
+two halves of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation of {halves}; Pearson's r is
+{pearson}, {pearson_without} without the four costliest.
 [Single heads](../study/results.md#m-michel-et-al-head-by-head)
 
-## 7. Most single heads are not shown to be missed
+## 7. Which score comes first differs between four boards
 
-Off alone, {missed} of MiniLM's 72 heads make a model of MRPC worse (Holm over all heads, 5 %); on SST-2 and CoLA
-{missed_others}, and of MPNet's 144 on MRPC {missed_mpnet}.
+Of {scores} scores the first is {best}.
 
-How sure: three models on each task, one of MPNet. Small costs are not excluded: *not shown* is not *none*.
-[Single heads](../study/results.md#m-michel-et-al-head-by-head)
-
-## 8. No score is the best everywhere
-
-On four boards the best of {scores} scores is {best}.
-
-How sure: one model and one split each, and the best was picked afterwards. `ablation` is left out of the three boards
-of real encoders, where its ties went by layer. `headviz grade` ranks the scores on your model.
-[Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md). On the demo, labels drawn
-at random change the area, in points, by {by_chance}: Taylor and GIM need no right labels.
-[Controls](../study/controls.md#labels-drawn-at-random)
+How sure: not tested. A board is of one model and one split, the first was picked afterwards, and scores of equal worth
+would differ, too. `ablation` is left out of the boards of real encoders, where its ties went by layer. `headviz grade`
+compares the scores on your model, with intervals for all at once.
+[Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md)
 
 ## Elsewhere
 
@@ -206,13 +199,18 @@ def _thesis(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]
     }
     (printed,) = published("pruned")
     by_task = dict(zip(printed.rows["method"], printed.rows["thesis metric"], strict=True))
-    gold = once["thesis-2024", "mrpc"][0]
     return {
         "shared": "\n".join(table([*TASKS.values()], [[percent(share) for share in alike["thesis-2024"]]])),
         **{f"shared_{s}": f"{100 * min(alike[s]):.0f} to {percent(max(alike[s]))}" for s in ("taylor", "gates")},
         "published": ", ".join(f"{by_task[task].removeprefix('0')} on {task}" for task in ("MRPC", "QNLI", "MNLI")),
-        "constant": f"{1 - gold['steps'][0]['constant']['accuracy']:.3f}".removeprefix("0"),
+        "constants": joined([f"{_constants(task)} on {task}" for task in ("MRPC", "QNLI", "MNLI")]),
     }
+
+
+def _constants(task: str) -> str:
+    """The accuracies that each class for all answers has on a task's dev split."""
+    counts = sorted(DEV[task.lower()].values())
+    return joined([f"{count / sum(counts):.3f}".removeprefix("0") for count in counts], "or")
 
 
 def _agreement(cells: Cells) -> dict[str, str]:
@@ -260,28 +258,23 @@ def _wnli(cells: Cells) -> dict[str, str]:
 
 
 def _single(cells: Cells) -> dict[str, str]:
-    rows, missed = [], {}
+    rows = []
     for encoder, name, seeds in (("minilm", "MiniLM", SEEDS), ("mpnet", "MPNet", [0])):
         for task, title in TASKS.items():
             own = [cells[key] for seed in seeds if (key := f"michel-{encoder}-{task}-{seed}") in cells]
             if own:
-                missed[encoder, task] = sorted({told(c)[1] for c in own})
-                if own[0]["metric"] != "accuracy":
-                    continue
                 values = np.round(np.ravel(own[0]["cost"]), 6)
                 counts = np.unique(values, return_counts=True)[1]
-                rows.append([name, title, f"{own[0]['n']:,}", len(values), len(counts), int(counts[counts > 1].sum())])
+                missed = ", ".join(str(told(cell)[1]) for cell in own)
+                found = [str(n) for n in (len(values), len(counts), counts[counts > 1].sum())]
+                rows.append([name, title, metric_title(own[0]["metric"]), f"{own[0]['n']:,}", *found, missed])
     cross = agreement(cells["cross-minilm-mnli-0"])
-    header = ["encoder", "task", "examples", "heads", "different costs", "heads that tie with another"]
-    others = {n for (encoder, task), of in missed.items() if encoder == "minilm" and task != "mrpc" for n in of}
+    header = ["encoder", "task", "metric", "examples", "heads", "different costs", "tie with another", "missed"]
     return {
         "ties": "\n".join(table(header, rows)),
         "halves": cross[0],
         "pearson": cross[1],
         "pearson_without": cross[-1],
-        "missed": joined([str(n) for n in missed["minilm", "mrpc"]], "or"),
-        "missed_others": "none" if others == {0} else joined(sorted(map(str, others)), "or"),
-        "missed_mpnet": "none" if missed["mpnet", "mrpc"] == [0] else str(missed["mpnet", "mrpc"][0]),
     }
 
 
@@ -299,15 +292,7 @@ def _boards(cells: Cells) -> dict[str, str]:
         "scores": str(len(grades) - 1),
         "best": joined([f"`{score}` on {joined(names)}" for score, names in boards.items()]),
         "times": f"{min(times):.0f} to {max(times):.0f}",
-        "by_chance": _with_random_labels(),
     }
-
-
-def _with_random_labels() -> str:
-    """What becomes of the order of each score, in points of area."""
-    leads = json.loads((RESULTS.parent / "controls.json").read_text(encoding="utf-8"))["random_labels"]["leads"]
-    names = {"gates": "gates", "taylor": "Taylor", "gim": "GIM"}
-    return joined([f"{points(*leads[f'{score}, random labels'][score])} for {name}" for score, name in names.items()])
 
 
 def _best(grades: dict[str, list[dict[str, Any]]], at: int) -> str:

@@ -21,6 +21,8 @@ DEV = {
     "cola": {"acceptable": 721, "unacceptable": 322},
     "rte": {"entailment": 146, "not_entailment": 131},
     "wnli": {"not_entailment": 40, "entailment": 31},
+    "qnli": {"not_entailment": 2761, "entailment": 2702},
+    "mnli": {"entailment": 3479, "contradiction": 3213, "neutral": 3123},  # matched
 }
 LEVEL = 0.95
 
