@@ -1,4 +1,4 @@
-"""Accuracies and changes of docs/faster.md are those of the recorded runs; held-out texts are in no training."""
+"""Speeds of runs, accuracies and changes of docs/faster.md are those of the recorded runs; held-out texts are in no training."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ RUNS = {
     name: json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
     for name in ("all-of-train", "24000", "untrained")
 }
+SPEED = ("speedup", "speedup_low", "speedup_high")
 ROWS = {
-    "1.5×": ("24000", 1.5),
-    "2×, all of train": ("all-of-train", 2.0),
-    "2.4×, all of train": ("all-of-train", 2.4),
-    "2×": ("24000", 2.0),
-    "3×": ("24000", 3.0),
-    "4×": ("24000", 4.0),
+    "2×": ("all-of-train", 2.0),
+    "2.4×": ("all-of-train", 2.4),
+    "1.5×, of 24,000": ("24000", 1.5),
+    "2×, of 24,000": ("24000", 2.0),
+    "3×, of 24,000": ("24000", 3.0),
+    "4×, of 24,000": ("24000", 4.0),
 }
 
 
@@ -37,7 +38,8 @@ def test_the_first_table_is_of_the_recorded_runs(name: str) -> None:
     run, target = ROWS[name]
     (result,) = (t for t in RUNS[run]["targets"] if t["target"] == target)
     (row,) = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", PAGE, re.M)
-    accuracy, change = (cell.strip() for cell in row.split("|")[-2:])
+    speed, accuracy, change = (cell.strip() for cell in row.split("|")[:3])
+    assert speed == "{:.2f} ({:.2f} to {:.2f})".format(*(result[key] for key in SPEED))
     assert accuracy == f"{result['metrics']['accuracy']:.4f}".lstrip("0")
     assert change == points_of(result["change"])
     assert result["change"]["n"] == held.COUNT
@@ -46,7 +48,7 @@ def test_the_first_table_is_of_the_recorded_runs(name: str) -> None:
 def test_the_table_without_training_is_of_the_recorded_runs() -> None:
     for run in RUNS["untrained"]["targets"]:
         name = f"{run['target']:g}, {run['batch']} × {run['length']}"
-        speed = "{:.2f}× ({:.2f} to {:.2f})".format(*(run[key] for key in ("speedup", "speedup_low", "speedup_high")))
+        speed = "{:.2f}× ({:.2f} to {:.2f})".format(*(run[key] for key in SPEED))
         accuracy = f"{run['metrics']['accuracy']:.4f}".lstrip("0")
         assert f"| {name} | {speed} | {accuracy} | {points_of(run['change'])} |" in PAGE
         assert run["change"]["low"] > -0.01  # a loss of more than one point is excluded
@@ -63,3 +65,23 @@ def test_what_is_held_out_is_in_no_training(tmp_path: Path) -> None:
     assert (before, left, len(dev)) == (7000, len(train), held.COUNT)
     assert left < before - held.COUNT
     assert not set(dev) & set(train)
+
+
+def test_what_tuning_does_is_of_the_recorded_run() -> None:
+    (run,) = (t for t in RUNS["untrained"]["targets"] if t["target"] == 1.65)
+    for of in run["tried"]:
+        values = (f"{of[way]['distance']:.4f}, {100 * of[way]['agreement']:.1f} %" for way in ("none", "bias", "refit"))
+        chosen = ", chosen" if of["importance"] == run["importance"] else ""
+        assert f"| `{of['importance']}`{chosen} | {' | '.join(v.removeprefix('0') for v in values)} |" in PAGE
+        assert (of["bias"]["distance"] < of["none"]["distance"]) == of["importance"].endswith("-mean")
+        assert of["refit"]["distance"] < min(of["bias"]["distance"], of["none"]["distance"])
+
+
+def test_what_limits_the_speed_is_of_the_recorded_run() -> None:
+    table = RUNS["all-of-train"]["targets"][0]["table"]
+    heads, neurons = (dict(zip(table[f"{kind}_sizes"], table[f"{kind}s"], strict=True)) for kind in ("head", "neuron"))
+    assert f"Of the {1000 * table['whole']:.1f} ms" in PAGE
+    assert f"{1000 * table['base']:.1f} ms ({table['base'] / table['whole']:.0%})".replace("%", " %") in PAGE
+    assert f"more than {table['whole'] / table['base']:.1f} times" in PAGE
+    assert f"{heads[2] / heads[12]:.0%}".replace("%", " %") in PAGE
+    assert f"{neurons[192] / neurons[1536]:.0%}".replace("%", " %") in PAGE
