@@ -40,7 +40,8 @@ def lead(ahead: list[dict[str, float]], orders: np.ndarray, n: int, level: float
     """Mean over models, with an interval over models, orders and examples; each part with the freedom that it has.
 
     ``ahead``: one model's lead each, as its cell has it. ``orders`` [models, orders]: balanced accuracy of the random
-    orders, which are the same for all models. The ``n`` examples are the same, too.
+    orders; the first ones of all models together, the second ones, …: whether they are one order or not, the variance
+    of their means is what counts. The ``n`` examples are the same for all models.
     """
     return lead_over_range([[one] for one in ahead], orders[:, None], n, level)
 

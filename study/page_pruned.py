@@ -48,8 +48,9 @@ accuracy it would be ahead of a model that still tells some apart. Each 95 % int
 them together.
 
 - Ahead of random orders: the mean over models, with an interval over models, orders and examples
-  (`python -m study.leads`); with one model it is about that model alone. The orders are the same for every score,
-  model and task. With three models the interval is wide: *not significant* does not mean equal.
+  (`python -m study.leads`); with one model it is about that model alone. The orders are the same for every score
+  (in cells of before 30 November 2026 for every model and task, too). With three models the interval is wide: *not
+  significant* does not mean equal.
 - Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval
   is over models, on these dev examples.
 - Over the whole range: the mean of the steps from 10 to 88 % off, so nothing is chosen among steps. Its interval is
@@ -61,8 +62,8 @@ Each cell is compared with random orders on its own weights; where its seed has 
 Rows with other primes are of other trainings: compare their leads, not their values.
 
 `ablation` gives many heads the same score. Scored once, it is the mean over ten drawn orders of heads that tie; in
-brackets are the lowest and the highest, each the mean over the models. Masks, and what is scored again at each step, are
-of one drawn order."""
+brackets are the lowest and the highest, each the mean over the models. Masks, and what is scored again at each step,
+are of one drawn order."""
 
 
 def pruned(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:

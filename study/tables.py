@@ -97,11 +97,12 @@ def steps_at(cells: Cells, share: float) -> Cells:
 
 
 def by_order(cells: Cells, value: Callable[[dict[str, Any]], float]) -> dict[float, dict[int, list[float]]]:
-    """By share off and by the order's seed: the values of these cells' steps, model by model."""
+    """By share off and by order, the first of each model together: the values of the steps, model by model."""
     out: dict[float, dict[int, list[float]]] = {}
     for share in sorted({s["sparsity"] for c in cells for s in c["steps"]}):
-        for step in steps_at(cells, share):
-            out.setdefault(share, {}).setdefault(step.get("seed", 0), []).append(value(step))
+        for cell in cells:
+            for at, step in enumerate(sorted(steps_at([cell], share), key=lambda s: s.get("seed", 0))):
+                out.setdefault(share, {}).setdefault(at, []).append(value(step))
     return out
 
 

@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from headviz import HeadMask
 from headviz.answers import ANSWERS
-from study import cells, leads, models, orders, papers
+from study import cells, leads, models, orders, papers, tables
 
 
 def test_an_order_with_ties_is_a_mean_over_ten_orders_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +50,18 @@ def test_an_order_with_ties_is_a_mean_over_ten_orders_of_them(monkeypatch: pytes
     assert "deltas" not in step
     state.choices[0].scores = np.arange(36.0).reshape(4, 9).tolist()
     assert orders.over_ties(context, state) == []
+
+
+def test_each_model_has_random_orders_of_its_own() -> None:
+    models = [("minilm", task, seed) for task in ("mrpc", "sst2", "cola") for seed in range(3)]
+    drawn = [seed for model in models for seed in orders.own_draws(*model)]
+    assert len(set(drawn)) == len(drawn) == 9 * orders.ORDERS["minilm"]
+
+    def cell(first: int, right: tuple[float, ...]) -> dict[str, Any]:
+        return {"steps": [{"seed": first + at, "sparsity": 0.5, "right": value} for at, value in enumerate(right)]}
+
+    cells_of = [cell(900, (0.1, 0.2)), cell(0, (0.3, 0.4))]
+    assert tables.by_order(cells_of, lambda step: step["right"]) == {0.5: {0: [0.1, 0.3], 1: [0.2, 0.4]}}
 
 
 def test_every_cell_comes_after_what_it_needs(study: ModuleType) -> None:

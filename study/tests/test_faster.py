@@ -1,4 +1,4 @@
-"""Speeds of runs, accuracies and changes of docs/faster.md are those of the recorded runs; held-out texts are in no training."""
+"""Figures of docs/faster.md are those of the recorded runs; held-out texts are in no training."""
 
 from __future__ import annotations
 

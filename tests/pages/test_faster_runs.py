@@ -22,6 +22,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(
     open_page: Callable[..., Any], small: dict[str, str], home: Path
 ) -> None:
     app = open_page("runs", **small, limit="24", skip_bad="1")
+    assert app.segmented_control(key="w_new").options[0] == "Make it faster"
     app = app.segmented_control(key="w_new").set_value("faster").run()
     app = app.text_input(key="fast_targets").set_value("0.5").run()
     assert "give a number above 1" in said(app)

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import re
 import shutil
 import zlib
 
@@ -356,6 +357,7 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(common, tmp_path, c
     assert status != 0
     assert "the same command goes on" in err
     assert "note: training in 2 rounds takes about" in err
+    assert re.search(r"1 of 2 rounds, about \d+ minutes left", err)
     assert "--learning-rate R" in err
     status, _, err = call(capsys, *words[:-3], 3, "--json", "--out", tmp_path / "parts")
     assert status == 2
