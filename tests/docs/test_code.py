@@ -67,7 +67,11 @@ def test_every_python_block_is_python(name: str) -> None:
         ast.parse(block)
 
 
-FEWER = {"dev_limit=300": "dev_limit=20", "samples=40": "samples=3", "batch=32, length=32": "batch=4, length=16"}  # the same calls, of fewer examples
+FEWER = {
+    "dev_limit=300": "dev_limit=20",
+    "samples=40": "samples=3",
+    "batch=32, length=32": "batch=4, length=16",
+}  # the same calls, of fewer examples
 
 
 @pytest.mark.slow

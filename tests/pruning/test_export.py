@@ -89,10 +89,7 @@ JOBS = {job: job for job in ("labels", "number", "rank", "tokens", "span")} | {"
 
 
 @pytest.mark.parametrize(
-    ("job", "head_mask"),
-    some_in_ci(
-        product(JOBS, [False, True]), [], [("span", False), ("tokens", True)]
-    ),
+    ("job", "head_mask"), some_in_ci(product(JOBS, [False, True]), [], [("span", False), ("tokens", True)])
 )
 def test_a_model_of_each_job_is_exported(job: str, head_mask: bool, tmp_path: Path) -> None:
     """Judged as the model itself is; ``sentence_embedding`` and the others have the names that other programs read."""
