@@ -72,13 +72,13 @@ _ENTRIES = (  # the best first, in the order of the recorded grades
         name="attattr-max",
         title="AttAttr, largest",
         meaning="The most that any one connection of a head contributes, its attention grown from nothing.",
-        formula="mean over examples of max_ij (A ⊙ ∫ ∂F(aA)/∂A da)_ij",
+        formula="mean over examples of max_ij (A ⊙ ∫ ∂F(aA)/∂A da)_ij, F the logit, as in the paper's text, or the "
+        "probability (of=probability), as in its code",
         source="Hao et al. 2021",
         measure="headviz.scores.measures:attattr_max",
         needs="attattr",
         options=AttAttrScoreOptions,
-        caution="one sweep per layer: several times slower than conductance; F is the logit, with of=probability "
-        "what the authors' code differentiates",
+        caution="one sweep per layer: several times slower than conductance",
         tex=r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\,da\big)_{ij}",
     ),
     Score(
