@@ -309,7 +309,10 @@ def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
 def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     good, equal = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.79, (0.29, 0.2, 0.4), 0.01)
     worse, unclear = graded("magnitude", 0.3, (-0.2, -0.3, -0.1), 0.5), graded("kurtosis", 0.5, (0.0, -0.1, 0.1), 0.3)
-    result = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
+    single = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
+    assert "not tested for all at once" in finding(single)  # its intervals are each by itself, and the best was picked
+    assert "fisher" not in finding(single)
+    result = replace(single, splits=5)
     assert result.not_better == ("kurtosis", "magnitude")
     said = finding(result)
     assert said.startswith("On this model use taylor")

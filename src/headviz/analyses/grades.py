@@ -228,7 +228,9 @@ def finding(result: Grades) -> str:
         f"On this model use {result.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
         "10 to 90 % of the heads removed"
     )
-    if equals := [name for name in result.equals if name != RANDOM]:
+    if not result.splits:
+        sentence += ", on one split; which others are as good was not tested for all at once"
+    elif equals := [name for name in result.equals if name != RANDOM]:
         sentence += f", not significantly better than {', '.join(equals)}"
     if not result.not_better:
         return f"{sentence}. Every score graded is shown to be better than random orders."
