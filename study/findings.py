@@ -40,9 +40,10 @@ PAGE = """\
 fine-tuned here with a new pooler and classifier. They are not the BERT of the papers, and the tasks are small.**
 Every figure comes from [the study](../study/results.md), which has the cells, the commands and all other figures.
 
-Words: *gates* learn a switch for each head; *Taylor* is the gradient of the loss by such a switch (Michel et al.
-2019); the *thesis's score* is the rank correlation of attention and conductance (diploma thesis, 2024).
-*Points* are of balanced accuracy: there, one class for all answers is chance. Brackets are 95 % intervals.
+Words: a *score* gives each head a number, and heads are removed in its *order*, lowest first. *Gates* learn a switch
+for each head; *Taylor* is the gradient of the loss by such a switch (Michel et al. 2019); the *thesis's score* is the
+rank correlation of attention and conductance, which is what an attention weight contributes to the answer (diploma
+thesis, 2024). *Points* are of balanced accuracy: always answering one class scores 50 %. Brackets are 95 % intervals.
 
 ## 1. Without retraining, learned gates beat random orders on CoLA{gates_sst2}
 
@@ -50,78 +51,79 @@ Points ahead of random orders, the mean from 10 to 88 % of MiniLM's heads off, t
 
 {leads}
 
-How sure: each interval by itself, ahead of random orders are {alone}. Over the three tasks at once (Bonferroni):
+How sure: uncorrected, these beat random orders: {alone}. Corrected for the three tasks of a score (Bonferroni):
 {at_once}. The three random orders are the same for all tasks. Gates beat Taylor on {gates_over_taylor}: over three
-models, on these dev examples alone. They take {times} times its time for 100 examples (boards of SST-2 and MRPC).
+models, on these dev examples alone. Gates take {times} times as long as Taylor for 100 examples (SST-2 and MRPC).
 [Orders](../study/results.md#e2-heads-removed-without-retraining)
 
 {picture_cola}
 
-## 2. By the thesis's score two seeds remove mostly the same heads; without retraining no lead over random is shown
+## 2. By the thesis's score two seeds share more removed heads than chance; without retraining no lead is shown
 
-With {off} of MiniLM's heads off, two seeds have this share of the removed heads in common (two random choices: {off}):
+The share of the removed heads that two seeds have in common, with {off} of MiniLM's heads off (two random choices:
+{off}):
 
 {shared}
 
 How sure: three models on each task, heads scored once. Taylor ({shared_taylor}) and gates ({shared_gates}) are as
 alike. Its lead over random orders is the last row of the table above;
-[retrained](#4-after-retraining-taylor-beats-random-orders-on-mrpc), it has one. The published rows are near one class
-for all, too. At 70 % off BERT-base has {published} (thesis, Table 6.3); one class for all has {constants}.
-[Seeds](../study/results.md#do-seeds-remove-the-same-heads)
+[retrained](#4-after-retraining-on-mrpc-taylor-and-the-thesiss-score-beat-random-orders), it has one. The thesis's
+pruned BERT-base is about as accurate as one class for all: with 70 % off it has {published} (Table 6.3), one class for
+all {constants}. [Seeds](../study/results.md#do-seeds-remove-the-same-heads)
 
-## 3. Fine-tuning makes agreement reproducible, not larger in size
+## 3. After fine-tuning, seeds rank heads by agreement more alike; agreement is not larger in size
 
-The agreement of a head is the rank correlation of where it looks with what contributes. How alike two seeds rank the
-heads by it (mean rank correlation over the pairs of five seeds), and the mean of its size over the heads:
+Agreement is the thesis's score: the rank correlation of where a head looks with what contributes. How alike two seeds
+rank the heads by it (mean rank correlation over the pairs of five seeds), and the mean of its size over the heads:
 
 {agreement}
 
-How sure: five seeds of each. With its sign, the mean rises by {signed}. *Before* has a fresh classifier, so it
+How sure: five seeds of each. Counted with its sign, the mean rises by {signed}. *Before* has a fresh classifier, so it
 explains an answer that means nothing yet. Two tasks of one encoder are less alike than two seeds of one task: after
 fine-tuning their mean correlation is {across}, by pair of tasks.
 [Agreement](../study/results.md#e1-agreement-before-and-after-fine-tuning)
 
-## 4. After retraining, Taylor beats random orders on MRPC
+## 4. After retraining on MRPC, Taylor and the thesis's score beat random orders
 
 Heads of MiniLM are removed before fine-tuning. Points ahead of random orders, the mean of six sizes:
 
 {retrained}
 
-How sure: three seeds, one random order and one training for each, gates on trainings of their own. The intervals are
-over three numbers, on these dev examples alone.
+How sure: each of three seeds has one random order and one training; gates have trainings of their own. The intervals
+are over three numbers, on these dev examples alone, not corrected for three scores.
 [Retrained](../study/results.md#minilm-on-mrpc-trained-again)
 
 {picture_mrpc}
 
 ## 5. On WNLI the criterion of a winning ticket rewards forgetting the task
 
-In all {wins} settings (an order and a size; {networks} networks of MiniLM) the pruned networks on WNLI pass it
-("mean plus one standard deviation reaches the mean with all heads"), those of random orders included: with all
-heads the models have {wnli} right, one class for all has {wnli_floor}. The published tickets on WNLI have
-{wnli_published} %, the share of that class; BERT-base with all heads had {wnli_bert} %.
+All {wins} settings (an order and a size; {networks} networks of MiniLM) pass it, random orders included. The criterion:
+the pruned networks' mean plus one standard deviation reaches the mean with all heads. With all heads the models have
+{wnli} right, one class for all has {wnli_floor}. The published tickets on WNLI have {wnli_published} %, the share of
+that class; BERT-base with all heads had {wnli_bert} %.
 
 How sure: the arithmetic is certain; whether WNLI has tickets cannot be seen this way.
 [WNLI](../study/results.md#minilm-on-wnli-trained-again)
 
-## 6. Accuracy on some hundred examples ranks heads poorly, and shows few of them to be missed
+## 6. Accuracy on some hundred examples ties nearly all heads, and shows few of them to be missed
 
 Cost of a head: what the metric loses without it, on the whole dev split. *Missed*: significantly worse with that head
-alone off (Holm over all heads, 5 %), by model:
+alone off (5 %, corrected for all heads by Holm's method), one number for each model:
 
 {ties}
 
-How sure: exact counts, of the model of seed 0. Small costs are not excluded: *not shown to be missed* is not *idle*. On
-two halves of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation of {halves}; Pearson's r is
-{pearson}, {pearson_without} without the four costliest.
-[Single heads](../study/results.md#m-michel-et-al-head-by-head)
+How sure: the counts are exact, of the model of seed 0. Small costs are not excluded: *not shown to be missed* is not
+*idle*. On two sets of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation of {halves};
+Pearson's r is {pearson}, and {pearson_without} without the four costliest heads. [Single
+heads](../study/results.md#m-michel-et-al-head-by-head)
 
-## 7. Which score comes first differs between four boards
+## 7. On four models three different scores come first; this is not tested
 
 Of {scores} scores the first is {best}.
 
-How sure: not tested. A board is of one model and one split, the first was picked afterwards, and scores of equal worth
-would differ, too. `ablation` is left out of the boards of real encoders, where its ties went by layer. `headviz grade`
-compares the scores on your model, with intervals for all at once.
+How sure: one model and one split each, the first was picked afterwards, and scores of equal worth would differ, too.
+`ablation` (what a head costs) is left out for the real encoders, where heads that tie were removed layer by layer.
+`headviz grade` compares the scores on your model, with intervals for all at once.
 [Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md)
 
 ## Elsewhere

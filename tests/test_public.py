@@ -40,7 +40,7 @@ SHOWN_BY_OTHERS = set(
     "Model Paired RnnTranslator SampleReport Task TokenAttributions TranslationEvaluation Translator".split()
 )
 SHOWN = PUBLIC.keys() - SHOWN_BY_OTHERS
-LONG = {"prune_faster"}  # docs/faster.md has an example as well
+LONG = {"prune_faster", "grade"}  # tests/analyses and docs/faster.md run both
 
 
 @pytest.fixture(scope="module", autouse=True)
