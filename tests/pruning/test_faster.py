@@ -426,11 +426,12 @@ def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
         assert drawn[0] == drawn[1]
 
 
-def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
+@pytest.mark.parametrize(("factor", "batch"), [(1e39, 8), (1e25, 60)])  # the weights overflow, or the answers alone
+def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch, factor, batch):
     monkeypatch.setattr(faster, "LEAST_VALIDATION", 6)
-    monkeypatch.setattr(faster, "LEAST_TRIAL", 3)
-    monkeypatch.setattr(faster, "FACTORS", (1.0, 1e39))
-    retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-4, max_grad_norm=1e30)
+    monkeypatch.setattr(faster, "LEAST_TRIAL", 3 if batch == 8 else 1)
+    monkeypatch.setattr(faster, "FACTORS", (1.0, factor))
+    retrain = FinetuneOptions(epochs=1, batch=batch, learning_rate=1e-4, max_grad_norm=1e30)
     work = FasterSteps(clf, make_data(60), FasterOptions(batch=2, length=8, retrain=retrain))
     _, _, rates = work.built(Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3))
     assert rates[0]["distance"] > 0

@@ -18,7 +18,7 @@ import torch
 
 from ..answers.metrics import remark
 from ..answers.probabilities import PROBABILITIES
-from ..errors import ModelError, TaskError
+from ..errors import ModelError, NotFinite, TaskError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.paired import paired_change, same_answers
 from ..evaluation.plain import class_order, counts_for, metrics_for
@@ -414,7 +414,7 @@ class FasterSteps:
             try:
                 trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate), progress)
                 rows.append({"rate": rate, **self._near_whole(trained, validation)})
-            except Diverged:
+            except (Diverged, NotFinite):
                 rows.append({"rate": rate, "distance": None, "agreement": None})
             if path is not None:
                 replace_file(path, json.dumps(rows))
