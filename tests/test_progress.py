@@ -88,6 +88,17 @@ def test_long_work_says_once_how_long_it_takes_and_how_it_takes_less(
     assert shown == (f"headviz: note: ablating takes about {told}. --limit N takes fewer examples.\n" if told else "")
 
 
+def test_a_phase_whose_time_was_told_before_is_not_told_again(
+    capsys: pytest.CaptureFixture[str], clock: list[float]
+) -> None:
+    with phase_bar(untold="training") as bar:
+        for phase in ("training", "tuning", "training", "tuning"):
+            for done in range(3):
+                bar(phase, done, 30)
+                clock[0] += 90.0
+    assert capsys.readouterr().err == "headviz: note: tuning takes about 44 minutes.\n"
+
+
 def test_long_work_takes_it_and_fills_it(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     clf = tiny_classifier()

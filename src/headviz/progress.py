@@ -108,8 +108,11 @@ def progress_bar(what: str, shorter: str | None = "") -> Iterator[Progress]:
 
 
 @contextmanager
-def phase_bar(shorter: str | None = "") -> Iterator[PhaseProgress]:
-    """The same for work that names its phases. Each has a bar and a clock of its own: their units differ."""
+def phase_bar(shorter: str | None = "", untold: str = "") -> Iterator[PhaseProgress]:
+    """The same for work that names its phases. Each has a bar and a clock of its own: their units differ.
+
+    Of the phase ``untold`` no line says how long it takes; with None in place of ``shorter``, of no phase.
+    """
     from tqdm import tqdm
 
     visible = sys.stderr.isatty() or "ipykernel" in sys.modules  # a file would be full of its cursor movements
@@ -126,7 +129,7 @@ def phase_bar(shorter: str | None = "") -> Iterator[PhaseProgress]:
             bar.total = total
             bar.update(done - bar.n)
             last, spent = done, time.monotonic() - begun
-            if noted or spent < MEASURED or done == first:
+            if noted or phase == untold or spent < MEASURED or done == first:
                 return
             if line := long_work(phase, spent / (done - first) * (total - done), shorter or ""):
                 noted = True

@@ -20,7 +20,7 @@ from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
 from ..progress import long_work, note_above, phase_bar
-from ..pruning.options import AUTO, GIVEN_RATE, TARGETS, FinetuneOptions, Round, SearchOptions
+from ..pruning.options import AUTO, GIVEN_RATE, TARGETS, TRAINS, FinetuneOptions, Round, SearchOptions
 from ..pruning.training_folder import removal
 from ..runs.jobs import Loaded
 from ..runs.jobs.faster import FasterJob, FasterSpec
@@ -172,7 +172,7 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
         if trained:
             _warn_of_time(workplace.loaded().shared, [step for n, (_, step, _) in rounds.items() if n not in built])
         began = time.monotonic()
-        with phase_bar(None if trained else "--samples N scores fewer examples.") as bar:
+        with phase_bar("--samples N scores fewer examples.", untold=TRAINS if trained else "") as bar:
             for state in run_here(execution, workplace, bar):
                 if len(state["build"]) > len(built) and trained:
                     built = list(state["build"])
@@ -194,6 +194,7 @@ def _warn_of_time(work: FasterSteps, rounds: Sequence[Round]) -> None:
     title = f"training in {len(rounds)} rounds" if len(rounds) > 1 else "training"
     one_rate = "--learning-rate R (instead of trying three), " if work.options.rate == AUTO else ""
     shorter = f"{one_rate}--limit N (fewer examples) or --epochs N (a shorter time) begin anew, in another --out."
+    shorter = f"The search before each round comes on top. {shorter}"
     if line := long_work(title, work.training_seconds(rounds), shorter):
         note_above(f"headviz: note: {line}")
 
