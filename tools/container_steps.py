@@ -45,7 +45,7 @@ class Image:
             (own,) = (place / "venv").glob("lib/*/site-packages")
             (own / "reused.pth").write_text(sysconfig.get_path("purelib") + "\n")
         self.environment["PATH"] = f"{place / 'venv/bin'}{os.pathsep}{os.environ['PATH']}"
-        self.environment["PIP_NO_COMPILE"] = "1"  # most of what is installed is never imported here
+        self.environment["PIP_NO_COMPILE"] = "0"  # compile=0: most of what is installed is never imported here
 
     def inside(self, path: str) -> Path:
         return self.root / path.lstrip("/") if path.startswith("/") else self.work / path

@@ -69,9 +69,10 @@ def test_every_python_block_is_python(name: str) -> None:
 
 FEWER = {
     "dev_limit=300": "dev_limit=20",
-    "samples=40": "samples=3",
+    '"one-importance", samples=40': '"one-importance", score="taylor", samples=12',
+    "limit=200": "limit=60",
     "batch=32, length=32": "batch=4, length=16",
-}  # the same calls, of fewer examples
+}  # the same calls, of fewer examples, by the quickest score
 
 
 @pytest.mark.slow
