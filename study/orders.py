@@ -137,7 +137,7 @@ def prune(
         "n": len(context.dev),
         "metric": context.dev.task.primary_metric,
         "full": state.reference.metrics,
-        "steps": [mean_step(context.dev, *of) for of in zip(steps, drawn, strict=True)] if drawn else steps,
+        "steps": [mean_step(context.dev, *of) for of in zip(steps, drawn, strict=False)] if drawn else steps,
         "ahead_in": AHEAD_IN,
         "orders": ORDERS[encoder],
         "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random"), drawn),
