@@ -186,9 +186,11 @@ def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: li
 
 
 def comparable(cell: dict[str, Any]) -> bool:
-    """Whether the random orders of the same model are there, and were compared in the same measure."""
+    """Whether the random orders of the same model are there, and it was compared with these, in the same measure."""
     random = cell["of random"]
-    return bool(random and cell.get("ahead_in") == AHEAD_IN and _orders(cell) == _orders(random))
+    if not random or cell.get("ahead_in") != AHEAD_IN:
+        return False
+    return {s["seed"] for s in random["steps"]} == set(cell.get("draws", range(_orders(cell))))
 
 
 def reached(own: list[dict[str, Any]]) -> range:
