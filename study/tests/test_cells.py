@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from headviz import HeadMask
 from headviz.answers import ANSWERS
-from study import cells, leads, models, orders, papers, tables
+from study import cells, leads, models, orders, page_pruned, papers, tables
 
 
 def test_an_order_with_ties_is_a_mean_over_ten_orders_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,3 +154,13 @@ def test_cells_are_computed_and_a_second_call_has_nothing_left(
     again = json.loads(gone.read_text())
     assert again["steps"] == full["steps"]
     assert "left" not in again
+
+
+def test_a_lead_stands_beside_the_orders_that_it_was_measured_against() -> None:
+    random = {"steps": [{"seed": seed} for seed in (700, 701, 702)]}
+    cell = {"of random": random, "ahead_in": orders.AHEAD_IN, "draws": [700, 701, 702]}
+    assert page_pruned.comparable(cell)
+    assert not page_pruned.comparable(cell | {"draws": [900, 901, 902]})
+    del cell["draws"]  # a cell of before: its orders were 0, 1, 2
+    assert not page_pruned.comparable(cell)
+    assert page_pruned.comparable(cell | {"of random": {"steps": [{"seed": seed} for seed in range(3)]}})
