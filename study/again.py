@@ -22,7 +22,8 @@ def again(cells: Cells, twins: Cells) -> Iterator[str]:
         "the names lead to the other computation. *Other* weights may differ in the last bits only, but training can "
         "carry such a difference far, and a GPU draws other dropout: *all heads* says how far the two models are "
         "apart before a head goes. *Inside*: the value in the cell lies in the other computation's 95 % interval, "
-        "which is over examples and does not cover another training. Random orders are the same by their seeds.",
+        "which is over examples and does not cover another training. Random orders are the same by their seeds; those "
+        "with other seeds are not compared.",
         "",
     ]
     rows, alike, others = [], 0, []
@@ -31,7 +32,7 @@ def again(cells: Cells, twins: Cells) -> Iterator[str]:
         steps = [(s, there[at]) for s in own["steps"] if (at := (s.get("seed"), s["sparsity"])) in there]
         apart = [abs(_value(a, metric) - _value(b, metric)) for a, b in steps]
         held = [_inside(a, b, metric) for a, b in steps if None not in b["intervals"][metric]]
-        if max(apart) > 0:
+        if max(apart, default=1.0) > 0:
             others.append(held)
         else:
             alike += len(apart)
@@ -42,7 +43,8 @@ def again(cells: Cells, twins: Cells) -> Iterator[str]:
         masks, within = f"{same} of {len(steps)}", f"{sum(held)} of {len(held)}"
         if own["score"] == "random":
             masks = "–"
-        rows.append([name, weights, moved, masks, f"{100 * max(apart):.2f}", within])
+        furthest = f"{100 * max(apart):.2f}" if apart else "other orders"
+        rows.append([name, weights, moved, masks, furthest, within if apart else "–"])
     header = ["cell", "weights", "all heads, points", "same mask", "furthest apart, points", "inside"]
     yield from [*table(header, rows), ""]
     told = [f"Of {len(rows)} second computations, {len(rows) - len(others)} gave the same values ({alike})."]

@@ -18,7 +18,7 @@ from study.cells import cells
 from study.drawings import pictures, with_pictures
 from study.models import RESULTS, Cell
 from study.orders import AGAINST
-from study.page_pruned import pruned
+from study.page_pruned import draws_of, pruned
 from study.page_retrained import retrained
 from study.page_seeds import same_agreement
 from study.page_shared import boards, crossed, gated, transferred
@@ -105,12 +105,14 @@ def document(cells: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
 def beside(cells: Cells, twins: Cells) -> Cells:
     """The cells, each with the training that it is of and the cells that it is compared with, on the same weights."""
     known = trainings([*cells.values()])
-    ways = {_way(c): c for c in (*twins.values(), *cells.values())}
+    every = [*twins.values(), *cells.values()]
+    ways = {_way(c): c for c in every}
+    by_chance = {(_way(c), frozenset(s["seed"] for s in c["steps"])): c for c in every if c.get("score") == "random"}
     return {
         name: {
             **c,
             "primes": primes(c, known),
-            "of random": ways.get(_way(c, score="random")),
+            "of random": by_chance.get((_way(c, score="random"), draws_of(c))) if c["experiment"] == "E2" else None,
             "of thesis": ways.get(_way(c, algorithm="one-importance", score=AGAINST)),
         }
         for name, c in cells.items()

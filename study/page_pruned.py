@@ -186,11 +186,13 @@ def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: li
 
 
 def comparable(cell: dict[str, Any]) -> bool:
-    """Whether the random orders of the same model are there, and it was compared with these, in the same measure."""
-    random = cell["of random"]
-    if not random or cell.get("ahead_in") != AHEAD_IN:
-        return False
-    return {s["seed"] for s in random["steps"]} == set(cell.get("draws", range(_orders(cell))))
+    """Whether the random orders that it was compared with are there, in the same measure."""
+    return bool(cell["of random"] and cell.get("ahead_in") == AHEAD_IN)
+
+
+def draws_of(cell: dict[str, Any]) -> frozenset[int]:
+    """The seeds of the random orders that a cell was compared with."""
+    return frozenset(cell.get("draws", range(_orders(cell))))
 
 
 def reached(own: list[dict[str, Any]]) -> range:

@@ -156,11 +156,18 @@ def test_cells_are_computed_and_a_second_call_has_nothing_left(
     assert "left" not in again
 
 
-def test_a_lead_stands_beside_the_orders_that_it_was_measured_against() -> None:
-    random = {"steps": [{"seed": seed} for seed in (700, 701, 702)]}
-    cell = {"of random": random, "ahead_in": orders.AHEAD_IN, "draws": [700, 701, 702]}
-    assert page_pruned.comparable(cell)
-    assert not page_pruned.comparable(cell | {"draws": [900, 901, 902]})
-    del cell["draws"]  # a cell of before: its orders were 0, 1, 2
-    assert not page_pruned.comparable(cell)
-    assert page_pruned.comparable(cell | {"of random": {"steps": [{"seed": seed} for seed in range(3)]}})
+def test_a_lead_stands_beside_the_orders_that_it_was_measured_against(study: ModuleType) -> None:
+    """Two sets of random orders of one model's weights."""
+
+    def cell(score: str, steps: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        name = f"prune-minilm-mrpc-0-one-importance-{score}"
+        known = {"cell": name, "experiment": "E2", "algorithm": "one-importance", "score": score, "digest": "d"}
+        return {**known, "steps": steps, "ahead_in": orders.AHEAD_IN, **more}
+
+    before, since = ([{"seed": first + at} for at in range(3)] for first in (0, 700))
+    twins = {"twin": cell("random", since)}
+    for draws, expected in (({}, before), ({"draws": [700, 701, 702]}, since), ({"draws": [900, 901, 902]}, None)):
+        cells_of = {"random": cell("random", before), "taylor": cell("taylor", [{"seed": 0}], **draws)}
+        of = study.beside(cells_of, twins)["taylor"]
+        assert page_pruned.comparable(of) == (expected is not None)
+        assert expected is None or of["of random"]["steps"] == expected
