@@ -14,7 +14,7 @@ HERE = Path(held.__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "faster.md").read_text(encoding="utf-8")
 RUNS = {
     name: json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
-    for name in ("all-of-train", "24000", "untrained")
+    for name in ("all-of-train", "24000", "untrained", "mpnet-untrained", "mpnet-trained")
 }
 SPEED = ("speedup", "speedup_low", "speedup_high")
 ROWS = {
@@ -85,3 +85,19 @@ def test_what_limits_the_speed_is_of_the_recorded_run() -> None:
     assert f"more than {table['whole'] / table['base']:.1f} times" in PAGE
     assert f"{heads[2] / heads[12]:.0%}".replace("%", " %") in PAGE
     assert f"{neurons[192] / neurons[1536]:.0%}".replace("%", " %") in PAGE
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("mpnet-trained", "1.94 times as fast"), ("mpnet-untrained", "1.50 times as fast")]
+)
+def test_mpnet_is_of_the_recorded_runs(name: str, said: str) -> None:
+    (run,) = RUNS[name]["targets"]
+    page = " ".join(PAGE.split())
+    assert f"{run['speedup']:.2f} times as fast ({run['speedup_low']:.2f} to {run['speedup_high']:.2f}" in page
+    assert said in page
+    assert f"keeps {run['metrics']['accuracy']:.4f}".replace(" 0.", " .") in page
+    change = "{} points ({} to {})".format(
+        *(f"{100 * run['change'][key]:+.1f}".replace("-", "−") for key in ("difference", "low", "high"))
+    )
+    assert change in page
+    assert f"accuracy {RUNS[name]['baseline']['accuracy']:.4f}".replace(" 0.", " .") in page
