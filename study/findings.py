@@ -60,7 +60,7 @@ models, on these dev examples alone. Gates take {times} times as long as Taylor 
 
 ## 2. By the thesis's score two seeds share more removed heads than chance; without retraining no lead is shown
 
-The share of the removed heads that two seeds have in common, with {off} of MiniLM's heads off (two random choices:
+The share of the removed heads that two seeds have in common, with {off} of MiniLM's heads off (chance:
 {off}):
 
 {shared}

@@ -105,8 +105,10 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
                     leads.append([name, _seeds(beside), *values])
                     said.append(f"{name}: {_verdict(ahead, steps[: len(ahead)], 'random')}")
     yield from [*table(["order", "models", *shares], rows), ""]
-    if any(c["score"] == "ablation" and "tied" not in c["steps"][0] for c in group):
-        yield from [BY_LAYER, ""]
+    by_cost = [c for c in group if c["score"] == "ablation"]
+    if any("tied" not in c["steps"][0] for c in by_cost):
+        anew = [f"{seed_of(c)} by {ALGORITHMS[c['algorithm']].title}" for c in by_cost if "tied" in c["steps"][0]]
+        yield from [BY_LAYER + (f" Computed anew: {', '.join(anew)}." if anew else ""), ""]
     (thesis,) = published("pruned")
     if FOLDERS[task] in thesis.rows["method"]:
         column = thesis.rows["method"].index(FOLDERS[task])

@@ -103,20 +103,20 @@ def progress_bar(what: str, shorter: str | None = "") -> Iterator[Progress]:
     >>> with headviz.progress_bar("evaluating") as bar:
     ...     result = headviz.evaluate(clf, data, progress=bar)
     """
-    with phase_bar(shorter) as report:
+    with phase_bar(shorter or "", untold=what if shorter is None else "") as report:
         yield lambda done, total: report(what, done, total)
 
 
 @contextmanager
-def phase_bar(shorter: str | None = "", untold: str = "") -> Iterator[PhaseProgress]:
+def phase_bar(shorter: str = "", untold: str = "") -> Iterator[PhaseProgress]:
     """The same for work that names its phases. Each has a bar and a clock of its own: their units differ.
 
-    Of the phase ``untold`` no line says how long it takes; with None in place of ``shorter``, of no phase.
+    No line says how long the phase ``untold`` takes.
     """
     from tqdm import tqdm
 
     visible = sys.stderr.isatty() or "ipykernel" in sys.modules  # a file would be full of its cursor movements
-    noted = shorter is None
+    noted = False
     with tqdm(file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not visible) as bar:
         current, first, last, begun = "", 0, 0, 0.0
 
@@ -131,7 +131,7 @@ def phase_bar(shorter: str | None = "", untold: str = "") -> Iterator[PhaseProgr
             last, spent = done, time.monotonic() - begun
             if noted or phase == untold or spent < MEASURED or done == first:
                 return
-            if line := long_work(phase, spent / (done - first) * (total - done), shorter or ""):
+            if line := long_work(phase, spent / (done - first) * (total - done), shorter):
                 noted = True
                 note_above(f"headviz: note: {line}")
 

@@ -194,8 +194,7 @@ def _warn_of_time(work: FasterSteps, rounds: Sequence[Round]) -> None:
     title = f"training in {len(rounds)} rounds" if len(rounds) > 1 else "training"
     one_rate = "--learning-rate R (instead of trying three), " if work.options.rate == AUTO else ""
     shorter = f"{one_rate}--limit N (fewer examples) or --epochs N (a shorter time) begin anew, in another --out."
-    shorter = f"The search before each round comes on top. {shorter}"
-    if line := long_work(title, work.training_seconds(rounds), shorter):
+    if line := long_work(title, work.training_seconds(rounds), f"The search before each round comes on top. {shorter}"):
         note_above(f"headviz: note: {line}")
 
 
