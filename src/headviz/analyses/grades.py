@@ -224,12 +224,13 @@ def finding(result: Grades) -> str:
     first = next(g for g in result.scores if g.score == result.best)
     if first.lead_low <= 0:
         return "On these examples the largest area is not shown to be better than that of random orders."
+    verdict = f"On this model use {result.best}" if result.splits else f"On one split {result.best} comes first"
     sentence = (
-        f"On this model use {result.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
+        f"{verdict}: it keeps {number(first.area, 2)} of what the model knows, on average over "
         "10 to 90 % of the heads removed"
     )
     if not result.splits:
-        sentence += ", on one split; which others are as good was not tested for all at once"
+        sentence += "; which others are as good was not tested for all at once"
     elif equals := [name for name in result.equals if name != RANDOM]:
         sentence += f", not significantly better than {', '.join(equals)}"
     if not result.not_better:
