@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
-    """Compute a cell. A file that is there stays; if it is of other weights, this one's is a twin of it.
+    """Compute a cell. A file that is there stays; if it is of other weights or drawn orders, this one's is a twin of it.
 
     One that was broken off goes for more steps of the same weights, or for a whole cell of others.
     """
@@ -108,13 +108,15 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
     path = _file(args, cell.name)
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
-        if known["digest"] == result["digest"]:
+        different = [key for key in ("digest", "draws") if known.get(key) != result.get(key)]
+        if not different:
             if known.get("left", 0) <= result.get("left", 0):
                 return
         elif whole(known) or not whole(result):
-            path = args.out / "twins" / f"{cell.name}-{result['digest'][:8]}.json"
+            ending = "" if "digest" in different else "-draws"
+            path = args.out / "twins" / f"{cell.name}-{result['digest'][:8]}{ending}.json"
             path.parent.mkdir(exist_ok=True)
-            print(f"{cell.name}: other weights than in its file; this one is {path}", flush=True)
+            print(f"{cell.name}: another {' and '.join(different)} than in its file; this one is {path}", flush=True)
     result = {
         "cell": cell.name,
         "experiment": cell.experiment,

@@ -140,7 +140,7 @@ def prune(
         "steps": [mean_step(context.dev, *of) for of in zip(steps, drawn, strict=False)] if drawn else steps,
         "ahead_in": AHEAD_IN,
         "orders": ORDERS[encoder],
-        "draws": own_draws(encoder, task, seed),
+        "draws": list(own_draws(encoder, task, seed)),
         "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random"), drawn),
         "digest": state.model_digest,
         **({"left": left} if left else {}),

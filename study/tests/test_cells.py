@@ -171,3 +171,19 @@ def test_a_lead_stands_beside_the_orders_that_it_was_measured_against(study: Mod
         of = study.beside(cells_of, twins)["taylor"]
         assert page_pruned.comparable(of) == (expected is not None)
         assert expected is None or of["of random"]["steps"] == expected
+
+
+def test_random_orders_of_the_same_weights_drawn_otherwise_stand_beside_those_that_are_there(tmp_path: Path) -> None:
+    """A lead names the orders it was measured against: both are kept. The same once more is written nowhere."""
+    (tmp_path / "made").mkdir()
+    (tmp_path / "out").mkdir()
+    args = SimpleNamespace(work=tmp_path, out=tmp_path / "out", device="cpu", tf32=False, as_is=False)
+    for first, digest in ((0, "abcdefghij"), (700, "abcdefghij"), (700, "otherweights"), (0, "abcdefghij")):
+        result = {"digest": digest, "draws": [first, first + 1], "steps": []}
+        cells.write(args, models.Cell("prune-x", "E2", (), 0, 1.0, lambda *_, known=result: known), lambda: False)
+    files = {str(path.relative_to(tmp_path / "out")): json.loads(path.read_text()) for path in tmp_path.rglob("*.json")}
+    assert {name: (cell["digest"], cell["draws"][0]) for name, cell in files.items()} == {
+        "prune-x.json": ("abcdefghij", 0),
+        "twins/prune-x-abcdefgh-draws.json": ("abcdefghij", 700),
+        "twins/prune-x-otherwei.json": ("otherweights", 700),
+    }
