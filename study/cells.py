@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
-    """Compute a cell. A file that is there stays; if it is of other weights or drawn orders, this one's is a twin of it.
+    """Compute a cell. A file that is there stays; one of other weights, or of orders drawn otherwise, is a twin of it.
 
     One that was broken off goes for more steps of the same weights, or for a whole cell of others.
     """
