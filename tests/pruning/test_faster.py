@@ -330,9 +330,13 @@ def test_the_command_saves_what_it_reports(common, tmp_path, capsys):
     dev = headviz.load_task("custom", data=tmp_path, text_columns=["one", "two"], label_column="label")
     assert headviz.evaluate(small, dev).metrics == pytest.approx(found["metrics"])
     assert headviz.evaluate(headviz.load(base), dev).metrics == pytest.approx(found["baseline"])
-    status, out, err = call(capsys, *words, "--faster", "1.2,1.5", "--out", tmp_path / "both")
+    drawn = tmp_path / "both.html"
+    status, out, err = call(capsys, *words, "--faster", "1.2,1.5", "--out", tmp_path / "both", "--figure", drawn)
     assert status == 0, err
     assert "1.2×: heads per layer" in out
+    page = drawn.read_text(encoding="utf-8")
+    assert page.count('"name":"heads and neurons"') == 1
+    assert page.count('"name":"heads and neurons: by arithmetic alone"') == 1
     assert headviz.load(tmp_path / "both" / "1.2x").heads_per_layer
 
 

@@ -10,29 +10,27 @@ import headviz
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
 from ..answers.metrics import metric_title
-from ..display.figures.style import write_html
-from ..errors import OptionError
 from ..options import Option, add_options
 from ..progress import progress_bar
-from ..storage.paths import out_file, outside_path
-from ..storage.writing import disk_errors
 from ..tasks import why_undefined
 from .common import (
+    FIGURE,
     Shown,
     ablation_of,
     add_ablation,
     add_mask,
     add_model,
     add_task,
+    check_figure,
     load_data,
     load_model,
     read_mask,
+    save_figure,
     text_of,
     warn,
 )
 
 if TYPE_CHECKING:
-    from ..analyses.analysis import Analysis
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
@@ -43,7 +41,6 @@ EVALUATOR = (
     Option("memory", 1024, "for kept states, in MiB", least=1, metavar="MIB"),
 )
 FEWER = "--limit N takes fewer examples."
-FIGURE = Option("figure", help="also draw the result into a page of its own", metavar="FILE.html")
 OPTIONS = (*EVALUATOR, FIGURE)  # docs/options.md is made from it
 
 
@@ -54,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     METRIC.add_to(parser)
     add_options(parser, EVALUATOR)
     add_ablation(parser)
-    add_figure(parser)
+    FIGURE.add_to(parser)
 
 
 def run(args: argparse.Namespace) -> Shown:
@@ -68,16 +65,12 @@ def run(args: argparse.Namespace) -> Shown:
     warn_of_answers(evaluator)
     with progress_bar("ablating", FEWER) as progress:
         result = headviz.ablate(evaluator, base=base, metric=args.metric, progress=progress)
-    save_figure(args, ANALYSES["ablation"], result)
+    save_figure(args, ANALYSES["ablation"].title, lambda: ANALYSES["ablation"].figure(result))
     return Shown(with_agreement(result.to_dict(), evaluator), ANALYSES["ablation"].view(result))
 
 
 def show(result: Shown) -> str:
     return text_of(result.view)
-
-
-def add_figure(parser: argparse.ArgumentParser) -> None:
-    FIGURE.add_to(parser)
 
 
 def evaluator_from(args: argparse.Namespace, clf: Classifier, data: Dataset, **keywords: Any) -> Evaluator:
@@ -105,20 +98,3 @@ def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, A
     same = "" if agreement.same is None else f"the same predictions on {agreement.same} of {agreement.n} examples, "
     warn(f"{agreement.precision} against float32: {same}logits that differ by at most {agreement.largest:.3g}.")
     return content | {"agreement": agreement.to_dict()}
-
-
-def check_figure(args: argparse.Namespace) -> None:
-    """Refuse a wrong file name for the figure before the work starts."""
-    if args.figure is None:
-        return
-    place = out_file(args.figure, "figure.html", "--figure")
-    if place.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"'{args.figure}' is not a page. Give a file name that ends in .html.")
-
-
-def save_figure(args: argparse.Namespace, analysis: Analysis, result: Any) -> None:
-    if args.figure is None:
-        return
-    place = outside_path(args.figure, "--figure")
-    with disk_errors(place):
-        write_html(analysis.figure(result), place, analysis.title)

@@ -14,17 +14,9 @@ from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
 from ..options import add_options
 from ..progress import Progress, progress_bar
-from .ablate import (
-    EVALUATOR,
-    FEWER,
-    add_figure,
-    check_figure,
-    evaluator_from,
-    save_figure,
-    warn_of_answers,
-    with_agreement,
-)
+from .ablate import EVALUATOR, FEWER, evaluator_from, warn_of_answers, with_agreement
 from .common import (
+    FIGURE,
     Shown,
     ablation_of,
     add_ablation,
@@ -32,9 +24,11 @@ from .common import (
     add_model,
     add_subcommand,
     add_task,
+    check_figure,
     load_data,
     load_model,
     read_mask,
+    save_figure,
     text_of,
     training_sample,
 )
@@ -82,7 +76,7 @@ def declare(analysis: Analysis, parser: argparse.ArgumentParser) -> None:
     for option in analysis.options:
         if option.name != "metric":
             option.add_to(parser, option.default)
-    add_figure(parser)
+    FIGURE.add_to(parser)
     parser.set_defaults(analysis=analysis.name)
 
 
@@ -94,7 +88,7 @@ def run(args: argparse.Namespace) -> Shown:
     with progress_bar(analysis.title.lower(), FEWER if hasattr(args, "limit") else "") as progress:
         request = FromArguments(args, progress)
         result = analysis.run(request)
-    save_figure(args, analysis, result)
+    save_figure(args, analysis.title, lambda: analysis.figure(result))
     content = {"analysis": args.analysis, **result.to_dict()}
     if request.reported_evaluator is not None:
         content = with_agreement(content, request.reported_evaluator)

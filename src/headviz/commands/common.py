@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import headviz
 
 from ..analyses.common import check_metric, check_score
+from ..display.figures.style import write_html
 from ..display.numbers import share
 from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
@@ -26,12 +27,15 @@ from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar
 from ..reference import PublishedTable
 from ..storage import exchange
-from ..storage.paths import outside_path
+from ..storage.paths import out_file, outside_path
+from ..storage.writing import disk_errors
 from ..tasks import check_request, load_task, sample
 from ..tasks.catalogue import judged_by
 from ..tasks.loading import require_files
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
@@ -67,6 +71,7 @@ TRANSLATION = (
     Option("prefix", help="translation: put before each source, as T5 wants it", metavar="TEXT"),
     Option("languages", help="translation: source and target code, for models of many languages", metavar="A,B"),
 )
+FIGURE = Option("figure", help="also draw the result into a page of its own", metavar="FILE.html")
 SLICES = Option("slice_column", None, "a column whose values split the results, such as genre", metavar="S")
 
 
@@ -318,6 +323,23 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
             raise MaskError("--off names no head. Write heads as layer.head, separated by commas, such as 3.5,7.0.")
         mask = mask.without(heads)
     return clf.under(mask)
+
+
+def check_figure(args: argparse.Namespace) -> None:
+    """Refuse a wrong file name for the figure before the work starts."""
+    if args.figure is None:
+        return
+    place = out_file(args.figure, "figure.html", "--figure")
+    if place.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"'{args.figure}' is not a page. Give a file name that ends in .html.")
+
+
+def save_figure(args: argparse.Namespace, title: str, draw: Callable[[], go.Figure]) -> None:
+    if args.figure is None:
+        return
+    place = outside_path(args.figure, "--figure")
+    with disk_errors(place):
+        write_html(draw(), place, title)
 
 
 def warn(line: str) -> None:

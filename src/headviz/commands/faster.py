@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..display.figures.speed import decision, faster_table, learning_rates, tried_table
+from ..display.figures.speed import decision, faster_table, kept_against_speed, learning_rates, tried_table
 from ..display.table import Column, Table
 from ..engine import Checkpoints, Execution, Workplace, restored, run_here
 from ..errors import Cancelled, OptionError
@@ -28,7 +28,20 @@ from ..storage.paths import outside_path, read_small
 from ..storage.store import store_for
 from ..storage.writing import replace_file
 from ..tasks import chosen_on
-from .common import NO_CACHE, add_task, fewer_pieces, load_data, load_model, pieces_text, stand_in_of, table_text, warn
+from .common import (
+    FIGURE,
+    NO_CACHE,
+    add_task,
+    check_figure,
+    fewer_pieces,
+    load_data,
+    load_model,
+    pieces_text,
+    save_figure,
+    stand_in_of,
+    table_text,
+    warn,
+)
 from .finetune import add_training, training_options
 
 if TYPE_CHECKING:
@@ -39,7 +52,7 @@ OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "batch_seconds")  # o
 SEARCH = "search.json"  # the options of a search with training
 BATCH = ("batch",)  # is that of the timing, not of the training
 SEARCHING = tuple(option.dest for option in with_flags(SearchOptions))
-OWN = (*SEARCHING, "heads_only", "retrain", "task", "data", "limit", "no_cache")
+OWN = (*SEARCHING, "heads_only", "retrain", "task", "data", "limit", "no_cache", "figure")
 TRAINING = tuple(option.dest for option in with_flags(FinetuneOptions, BATCH))
 
 
@@ -53,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
     NO_CACHE.add_to(group)
+    FIGURE.add_to(group)
     add_training(parser, without=BATCH)
 
 
@@ -82,6 +96,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    check_figure(args)
     train, dev = load_data(args, "train"), load_data(args, "dev", limited=False)
 
     from ..models.loading import load
@@ -138,6 +153,9 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             targets.append({**result, "out": str(folder)})
     if retrain is not None:
         shutil.rmtree(place, ignore_errors=True)
+    rows = [{**target, "remove": "heads" if args.heads_only else "both"} for target in targets]
+    metric, baseline = _metric(targets), targets[0]["baseline"] or {}
+    save_figure(args, "Faster models", lambda: kept_against_speed(rows, metric, baseline.get(metric)))
     top = targets[0] if len(targets) == 1 else {"baseline": targets[0]["baseline"]}
     return {**top, **words, "task": args.task, "targets": targets}
 
@@ -198,11 +216,15 @@ def _warn_of_time(work: FasterSteps, rounds: Sequence[Round]) -> None:
         note_above(f"headviz: note: {line}")
 
 
+def _metric(targets: Sequence[dict[str, Any]]) -> str:
+    """What the models are compared by."""
+    compared = (target["change"]["metric"] for target in targets if target["change"])
+    return next(compared, next(iter(targets[0]["metrics"] or {}), ""))
+
+
 def show(result: dict[str, Any]) -> str:
     first = result["targets"][0]
-    metric = next(
-        (t["change"]["metric"] for t in result["targets"] if t["change"]), next(iter(first["metrics"] or {}), "")
-    )
+    metric = _metric(result["targets"])
     lines = [
         table_text(faster_table(result["targets"], metric)),
         f"Speed: batches of {first['batch']} texts of {first['length']} tokens, {first['table']['device']}.",

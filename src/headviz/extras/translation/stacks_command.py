@@ -8,17 +8,19 @@ import headviz
 
 from ... import reference
 from ...analyses.catalogue import ANALYSES
-from ...commands.ablate import add_figure, check_figure, save_figure
 from ...commands.common import (
+    FIGURE,
     Shown,
     add_model,
     add_task,
     add_translation,
+    check_figure,
     load_data,
     load_model,
     progress_bar,
     published_text,
     reading,
+    save_figure,
     text_of,
     training_sample,
 )
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_translation(parser)
     for option in ANALYSES["stacks"].options:
         option.add_to(parser, 500 if option.name == "samples" else option.default)
-    add_figure(parser)
+    FIGURE.add_to(parser)
 
 
 def run(args: argparse.Namespace) -> Shown:
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> Shown:
             seed=args.seed,
             progress=progress,
         )
-    save_figure(args, ANALYSES["stacks"], result)
+    save_figure(args, ANALYSES["stacks"].title, lambda: ANALYSES["stacks"].figure(result))
     return Shown(result.to_dict(), view(result))
 
 
