@@ -32,6 +32,7 @@ ASKED = {
         headviz.translate
         from headviz.models.kinds import kind_to_load; kind_to_load({"model_type": "marian"}, "m", None, False)
         headviz.load(rnn)
+        headviz.load("demo-translation")
         headviz.load_task("demo-translation")
         main_refused(["stacks", "--model", "demo"])
     """,

@@ -8,7 +8,6 @@ for people). Modules are imported only when their command runs, so ``--help`` co
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shlex
@@ -25,6 +24,7 @@ from .errors import INTERNAL, NO_ROOM, Cancelled, UserError, one_line, unknown_c
 from .models import NAMED
 from .models.fast.thread_spinning import wait_briefly
 from .plugins import Command
+from .results import to_json
 
 # command -> one line of help; its module in headviz.commands has its name, but for those of ``_SHARED``
 _OWN = {
@@ -183,11 +183,6 @@ def _plugin_files(name: str, words: list[str]) -> tuple[list[str], list[str]]:
     parser.add_argument("--plugin", action="append", default=[])
     args, others = parser.parse_known_args(words)
     return args.plugin, others
-
-
-def to_json(result: Any) -> str:
-    """Strict JSON. NaN is an error: a value that was not measured must be None by now."""
-    return json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _short_notes(show: Callable[..., None]) -> Callable[..., None]:

@@ -55,6 +55,11 @@ def flat_row(values: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
+def to_json(value: Any, indent: int | None = 2) -> str:
+    """Strict JSON. NaN is an error: a value that was not measured must be None by now."""
+    return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+
+
 _shown: dict[str, Callable[..., Any]] = {}  # "html", "text" and "figure"
 
 
@@ -127,4 +132,4 @@ class Result(Shown):
         return pandas.DataFrame(self.records())
 
     def to_json(self, indent: int | None = None) -> str:
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return to_json(self.to_dict(), indent)

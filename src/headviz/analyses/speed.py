@@ -21,6 +21,7 @@ from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..models import LENGTH
+from ..models.network import random_batch
 from ..models.pruning import prune
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
@@ -142,22 +143,6 @@ def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
     rates = [(float(size / np.exp(t.mean())), float((size / np.exp(t)).std(ddof=1))) for t in times]
     ratio, low, high = (float(np.exp(v)) for v in interval_of_series(times[0] - times[1]))
     return SpeedRow(size, *rates[0], *rates[1], ratio, low, high)
-
-
-def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
-    """Texts of random tokens, always the same."""
-    words = int(clf.config.vocab_size)
-    ids = torch.randint(0, words, (size, length), generator=torch.Generator().manual_seed(0))
-    # padding in the middle would shift the positions of some families; BART answers at the one end of a text
-    end = getattr(clf.config, "eos_token_id", None)
-    special = {token for token in (clf.tokenizer.pad_token_id, end) if isinstance(token, int)}
-    other = next(token for token in range(words) if token not in special)
-    for token in special:
-        ids[ids == token] = other
-    if clf.family.has_decoder and isinstance(end, int):
-        ids[:, -1] = end
-    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    return {k: v.to(clf.device) for k, v in batch.items()}
 
 
 def _time(clf: Classifier, batch: dict[str, Tensor]) -> float:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import plugins
-from ..cli import to_json
 from ..display.numbers import fixed, share, size, span
 from ..display.table import Column, Table
 from ..errors import INTERNAL, LARGEST_SEED, OptionError, RunError
@@ -23,6 +22,7 @@ from ..pruning.algorithms import ALGORITHMS, DEFAULT
 from ..pruning.baselines import WORDS, finding
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import SPEC_ONLY, PruningPlan
+from ..results import to_json
 from ..runs import reading, service, sweep
 from ..runs.kinds import EXECUTORS
 from ..runs.prepare import estimate, prepare, prepare_all

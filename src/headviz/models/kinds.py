@@ -66,12 +66,13 @@ def kind_to_load(raw: dict[str, Any], name: object, answer: Answer | None, new_h
         )
     if new_head or saved_kind == CLASSIFICATION:
         return CLASSIFICATION
+    translation = _translation()
     if saved_kind is None and architectures:
         raise ModelError(
             f"'{name}' is a {architectures[0]}, which neither classifies nor translates. Use a "
             "…ForSequenceClassification or …ForConditionalGeneration model."
         )
-    return _translation()
+    return translation
 
 
 def _translation() -> str:

@@ -278,6 +278,22 @@ class Network(ABC):
         )
 
 
+def random_batch(model: Network, size: int, length: int) -> dict[str, Tensor]:
+    """Texts of random tokens, always the same."""
+    words = int(model.config.vocab_size)
+    ids = torch.randint(0, words, (size, length), generator=torch.Generator().manual_seed(0))
+    # padding in the middle would shift the positions of some families; BART answers at the one end of a text
+    end = getattr(model.config, "eos_token_id", None)
+    special = {token for token in (model.tokenizer.pad_token_id, end) if isinstance(token, int)}
+    other = next(token for token in range(words) if token not in special)
+    for token in special:
+        ids[ids == token] = other
+    if model.family.has_decoder and isinstance(end, int):
+        ids[:, -1] = end
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    return {k: v.to(model.device) for k, v in batch.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Fill:
     """One vector per head, in float32, for each row of the grid [H, d]; zero for heads that the model has lost."""

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from .. import __version__
-from ..analyses.speed import random_batch
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..models import LENGTH
 from ..models.feed_forward import neurons, smaller
+from ..models.network import random_batch
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..storage.store import Store, make_key

@@ -34,7 +34,7 @@ from .latency import PAIRS, Speed, Timer, in_pairs
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..analyses.analysis import Request
+    from ..evaluation.request import Request
     from ..storage.exchange import MaskLike
     from ..tasks import Dataset
 
