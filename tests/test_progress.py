@@ -91,7 +91,7 @@ def test_long_work_says_once_how_long_it_takes_and_how_it_takes_less(
 def test_a_phase_whose_time_was_told_before_is_not_told_again(
     capsys: pytest.CaptureFixture[str], clock: list[float]
 ) -> None:
-    with phase_bar(untold="training") as bar:
+    with phase_bar(quiet="training") as bar:
         for phase in ("training", "tuning", "training", "tuning"):
             for done in range(3):
                 bar(phase, done, 30)

@@ -103,15 +103,15 @@ def progress_bar(what: str, shorter: str | None = "") -> Iterator[Progress]:
     >>> with headviz.progress_bar("evaluating") as bar:
     ...     result = headviz.evaluate(clf, data, progress=bar)
     """
-    with phase_bar(shorter or "", untold=what if shorter is None else "") as report:
+    with phase_bar(shorter or "", quiet=what if shorter is None else "") as report:
         yield lambda done, total: report(what, done, total)
 
 
 @contextmanager
-def phase_bar(shorter: str = "", untold: str = "") -> Iterator[PhaseProgress]:
+def phase_bar(shorter: str = "", quiet: str = "") -> Iterator[PhaseProgress]:
     """The same for work that names its phases. Each has a bar and a clock of its own: their units differ.
 
-    No line says how long the phase ``untold`` takes.
+    No line says how long the phase ``quiet`` takes.
     """
     from tqdm import tqdm
 
@@ -129,7 +129,7 @@ def phase_bar(shorter: str = "", untold: str = "") -> Iterator[PhaseProgress]:
             bar.total = total
             bar.update(done - bar.n)
             last, spent = done, time.monotonic() - begun
-            if noted or phase == untold or spent < MEASURED or done == first:
+            if noted or phase == quiet or spent < MEASURED or done == first:
                 return
             if line := long_work(phase, spent / (done - first) * (total - done), shorter):
                 noted = True

@@ -90,7 +90,7 @@ def test_the_steps_of_a_report_fit_a_window_and_are_scrolled_on_a_phone(browser:
     header += (*(f"change of {n}, points" for n in names), "parameters", "time")
     both = ("0.809 [0.774, 0.844]",) * 2 + (change(-0.12, -0.15, -0.105, 100),) * 2
     report = Page("a report")
-    report.table(header, [("full θ0, retrained alike", 0, "10.0 %", *both, 108_312_578, "164 min")])
+    report.table(header, [("full θ0, retrained the same way", 0, "10.0 %", *both, 108_312_578, "164 min")])
     for width, fits in ((1280, True), (390, False)):
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.set_content(report.html())

@@ -29,7 +29,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(
     app = app.text_input(key="fast_targets").set_value("1.3, 1.6").run()
     app = app.number_input(key="fast_length").set_value(12).run()
     assert not [e for e in app.number_input if "_epochs" in str(e.key)]
-    app = app.checkbox(key="fast_retrain").check().run()
+    app = app.toggle(key="fast_retrain").set_value(True).run()
 
     def field(kind: Any, name: str) -> Any:
         return next(e for e in kind if str(e.key).startswith("fast_train_") and str(e.key).endswith(name))

@@ -102,10 +102,10 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
     monkeypatch.setenv("HEADVIZ_ROOTS", f"{small_folder}:{RunFiles(run).folder}")
     app = open_page("runs", **small, run=run, step="1")
     assert not app.exception
-    assert "the full θ0 retrained alike reaches" in said(app)
+    assert "the full θ0 retrained the same way reaches" in said(app)
     table = next(d.value for d in app.dataframe if "model" in d.value.columns)
-    assert list(table["model"]) == ["unpruned model", "full θ0, retrained alike", "pruned", "pruned"]
-    assert {m.label.replace("\\", "") for m in app.metric} >= {"unpruned model", "full θ0, retrained alike"}
+    assert list(table["model"]) == ["unpruned model", "full θ0, retrained the same way", "pruned", "pruned"]
+    assert {m.label.replace("\\", "") for m in app.metric} >= {"unpruned model", "full θ0, retrained the same way"}
     # the first step's model was not kept: the lab shows θ* under its mask, and that is said
     assert button(app, "run_open_model") is None
     assert "θ*" in button(app, "run_open").label

@@ -46,7 +46,7 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
         first = rows.pop(0)
         assert (first["model"], first["seed"]) == ("unpruned model", "")
         assert float(first["accuracy"]) == state.reference.metrics["accuracy"]
-        assert rows[0]["model"] == "full θ0, retrained alike"
+        assert rows[0]["model"] == "full θ0, retrained the same way"
     assert [float(r["sparsity"]) for r in rows] == [r.sparsity for r in state.records]
     assert rows[1]["mask"] == "0x" + state.steps[0].mask
 

@@ -101,6 +101,6 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     capsys.readouterr()
     assert main(["run", "show", view.record.id]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("full θ0, retrained alike  ") == 2
-    assert "changes are against the full θ0 retrained alike" in shown
+    assert shown.count("full θ0, retrained the same way  ") == 2
+    assert "changes are against the full θ0 retrained the same way" in shown
     assert json.dumps(result, allow_nan=False)

@@ -21,7 +21,7 @@ from ..heads import HeadId, HeadMask, parse_heads
 from ..models import device_named, dtype_named
 from ..models.folder_check import Described
 from ..models.hub import refuse_absent
-from ..models.source import Source
+from ..models.source import LANGUAGES, PREFIX, Source
 from ..models.stand_in import ZERO, StandIn
 from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar
@@ -67,9 +67,9 @@ MASK = (  # one of the two
     Option("mask", help="a mask as headviz prints it, or a file: .json, .npy, .txt", metavar="HEX"),
 )
 TRANSLATION = (
-    Option("beams", 1, "translation: beam search with N beams", least=1, most=MOST_BEAMS, metavar="N"),
-    Option("prefix", help="translation: put before each source, as T5 wants it", metavar="TEXT"),
-    Option("languages", help="translation: source and target code, for models of many languages", metavar="A,B"),
+    Option("beams", 1, "of a translation model: beam search with N beams", least=1, most=MOST_BEAMS, metavar="N"),
+    Option("prefix", **PREFIX),
+    Option("languages", several=True, **LANGUAGES),
 )
 FIGURE = Option("figure", help="also draw the result into a page of its own", metavar="FILE.html")
 SLICES = Option("slice_column", None, "a column whose values split the results, such as genre", metavar="S")
@@ -219,8 +219,7 @@ def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
     """The model, with the prefix and the languages asked for."""
     if args.prefix is None and args.languages is None:
         return clf
-    codes = None if args.languages is None else [c.strip() for c in args.languages.split(",")]
-    return clf.reading(args.prefix, codes)
+    return clf.reading(args.prefix, args.languages)
 
 
 def require_room() -> None:

@@ -18,7 +18,7 @@ from ..display.table import Column, Table
 from ..engine import Checkpoints, Execution, Workplace, restored, run_here
 from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
-from ..options import add_flags, from_flags, with_flags
+from ..options import add_flags, declared, from_flags, with_flags
 from ..progress import long_work, note_above, phase_bar
 from ..pruning.options import AUTO, GIVEN_RATE, TARGETS, TRAINS, FinetuneOptions, Round, SearchOptions
 from ..pruning.training_folder import removal
@@ -51,6 +51,7 @@ OUT = "--out"
 OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "batch_seconds")  # of a run's step alone
 SEARCH = "search.json"  # the options of a search with training
 BATCH = ("batch",)  # is that of the timing, not of the training
+HEADS_ONLY = declared(FasterSpec)["heads_only"]
 SEARCHING = tuple(option.dest for option in with_flags(SearchOptions))
 OWN = (*SEARCHING, "heads_only", "retrain", "task", "data", "limit", "no_cache", "figure")
 TRAINING = tuple(option.dest for option in with_flags(FinetuneOptions, BATCH))
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     TARGETS.add_to(group)
     add_task(group, split=None, required=False)
     add_flags(group, SearchOptions)
-    group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
+    HEADS_ONLY.add_to(group, False)
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
     NO_CACHE.add_to(group)
     FIGURE.add_to(group)
@@ -190,7 +191,7 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
         if trained:
             _warn_of_time(workplace.loaded().shared, [step for n, (_, step, _) in rounds.items() if n not in built])
         began = time.monotonic()
-        with phase_bar("--samples N scores fewer examples.", untold=TRAINS if trained else "") as bar:
+        with phase_bar("--samples N scores fewer examples.", quiet=TRAINS if trained else "") as bar:
             for state in run_here(execution, workplace, bar):
                 if len(state["build"]) > len(built) and trained:
                     built = list(state["build"])
@@ -211,7 +212,7 @@ def _warn_of_time(work: FasterSteps, rounds: Sequence[Round]) -> None:
     """Where the trainings of these rounds take long, a line that says how long."""
     title = f"training in {len(rounds)} rounds" if len(rounds) > 1 else "training"
     one_rate = "--learning-rate R (instead of trying three), " if work.options.rate == AUTO else ""
-    shorter = f"{one_rate}--limit N (fewer examples) or --epochs N (a shorter time) begin anew, in another --out."
+    shorter = f"{one_rate}--limit N (fewer examples) or --epochs N (a shorter time) start again, in another --out."
     if line := long_work(title, work.training_seconds(rounds), f"The search before each round comes on top. {shorter}"):
         note_above(f"headviz: note: {line}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..options import Options, option
@@ -13,6 +13,12 @@ from .hub import refuse_absent
 
 if TYPE_CHECKING:
     from .classifier import Classifier
+
+PREFIX: dict[str, Any] = {"help": "of a translation model: put before every source, as T5 wants it", "metavar": "TEXT"}
+LANGUAGES: dict[str, Any] = {
+    "help": "of a translation model that knows several: source and target code",
+    "metavar": "A,B",
+}
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from . import algorithms
 from .plan import DRAWN
 
 GIVEN, RETRAINED, PRUNED = "given", "retrained", "pruned"
-NAMES = {GIVEN: "unpruned model", RETRAINED: "full θ0, retrained alike", PRUNED: "pruned"}
-WORDS = {GIVEN: "the unpruned model", RETRAINED: "the full θ0 retrained alike"}  # in a sentence
+NAMES = {GIVEN: "unpruned model", RETRAINED: "full θ0, retrained the same way", PRUNED: "pruned"}
+WORDS = {GIVEN: "the unpruned model", RETRAINED: "the full θ0 retrained the same way"}  # in a sentence
 
 
 Step = Mapping[str, Any]  # a step of a run as JSON
@@ -204,14 +204,14 @@ def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
     scale = points_in(metric)
     pairs = [(s["metrics"][metric] - d, d) for s in group if (d := change_of(s, metric).get("delta")) is not None]
     if not pairs:
-        return f"{sentence}; the full θ0 retrained alike is not measured yet."
+        return f"{sentence}; the full θ0 retrained the same way is not measured yet."
     deltas = [d for _, d in pairs]
     full = numbers.metric(mean(value for value, _ in pairs), scale)
     change = numbers.points(mean(deltas), scale)
     if len(deltas) == 1:
-        return f"{sentence}; the full θ0 retrained alike reaches {full} ({change} points, one seed)."
+        return f"{sentence}; the full θ0 retrained the same way reaches {full} ({change} points, one seed)."
     spread = f"{change} ± {numbers.points(stdev(deltas), scale).lstrip('+')} points over {len(deltas)} seeds"
-    return f"{sentence}; the full θ0 retrained alike reaches {full} ({spread})."
+    return f"{sentence}; the full θ0 retrained the same way reaches {full} ({spread})."
 
 
 def _mean(group: Sequence[Step], metric: str) -> str:

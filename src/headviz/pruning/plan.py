@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..errors import LARGEST_SEED, Note, OptionError, is_one_of
 from ..heads import LEAST_STEP
 from ..models import LENGTH
-from ..models.source import Source
+from ..models.source import LANGUAGES, PREFIX, Source
 from ..models.stand_in import ABLATIONS, CONSTANT, EXAMPLES, MEAN, ZERO, StandIn
 from ..options import option
 from ..scores.catalogue import TO_PRUNE_BY, of_masked_words, require_of_masked_words
@@ -168,7 +168,10 @@ class PruningPlan(Source):
     algorithm: str = option(help="how heads are chosen", choices=ALGORITHMS, metavar="NAME")
     score: str = option("", "the heads' score, such as taylor", usual=f"{TO_PRUNE_BY}, or the algorithm's own")
     base: str | None = option(
-        None, "pre-trained model θ0, for algorithms that retrain", title="Pre-trained model θ0", metavar="BASE"
+        None,
+        "pre-trained model θ0, for algorithms that retrain: a folder or a hub id",
+        title="Pre-trained model θ0",
+        metavar="BASE",
     )
     base_revision: str | None = option(None, "branch, tag or commit of the base model", metavar="R")
 
@@ -260,12 +263,8 @@ class PruningPlan(Source):
         title="Heads of",
         before=None,
     )
-    prefix: str | None = option(
-        None, "of a translation model: put before every source, as T5 wants it", before=None, metavar="TEXT"
-    )
-    languages: tuple[str, ...] | None = option(
-        None, "of a translation model that knows several", before=None, metavar="SOURCE,TARGET"
-    )
+    prefix: str | None = option(None, before=None, **PREFIX)
+    languages: tuple[str, ...] | None = option(None, before=None, **LANGUAGES)
 
     def __post_init__(self) -> None:
         if is_one_of(self.ablation, ABLATIONS) and StandIn(self.ablation).of_the_text:

@@ -161,7 +161,7 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     """Expected share of the bottom 20 % of heads that another sample of this size would agree on.
 
     It is the mean overlap of pairs of resamples. Sampling noise also spreads the values themselves, so these are
-    first moved towards their median by that much. Heads that tie are put in random order, anew in each resample.
+    first moved towards their median by that much. Heads that tie are put in random order, another one in each resample.
     1 = the ranking is settled; BOTTOM = no better than chance. NaN with fewer than two units.
     """
     measured = on & ~np.isnan(s.values)

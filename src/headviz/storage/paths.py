@@ -25,17 +25,17 @@ LONGEST_NAME = 255  # bytes in one part of a path, on every usual file system
 LONGEST_PATH = 4096  # bytes in the whole path
 
 
-def outside_path(path_given: Any, what: str = "the path", look: bool = True) -> Path:
+def outside_path(location: Any, what: str = "the path", look: bool = True) -> Path:
     """The path that a text names, with ``~`` replaced by the home folder. It need not exist.
 
     Refuses an empty text, NUL, text that is not UTF-8, names and paths that are too long, the home of an unknown user,
     and, unless ``look`` is false, paths that the system does not let us look at.
     """
-    if not isinstance(path_given, str | os.PathLike):
-        raise _refused(what, path_given, f"is not a text but {type(path_given).__name__}")
-    text = os.fspath(path_given)
+    if not isinstance(location, str | os.PathLike):
+        raise _refused(what, location, f"is not a text but {type(location).__name__}")
+    text = os.fspath(location)
     if isinstance(text, bytes):
-        raise _refused(what, path_given, "is bytes, not text")
+        raise _refused(what, location, "is bytes, not text")
     if not text:
         raise _refused(what, text, "is empty")
     if "\0" in text:
@@ -72,9 +72,9 @@ def kind_at(path: Path, what: str = "the path") -> str:
     return "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def out_file(path_given: Any, example: str, option: str = OUT) -> Path:
+def out_file(location: Any, example: str, option: str = OUT) -> Path:
     """Where a new file may be written: an existing folder, and in it nothing or a plain file of this name."""
-    path = outside_path(path_given, option)
+    path = outside_path(location, option)
     kind = kind_at(path, option)
     if kind == "folder":
         raise OptionError(f"'{path}' is a folder. Give a file name such as {path / example}.")
@@ -85,13 +85,13 @@ def out_file(path_given: Any, example: str, option: str = OUT) -> Path:
     return path
 
 
-def new_folder(path_given: Any) -> Path:
+def new_folder(location: Any) -> Path:
     """Where a new folder may be made: nothing is there, or an empty folder."""
-    path = outside_path(path_given, OUT)
+    path = outside_path(location, OUT)
     if not path.name or ".." in path.parts:
         path = path.resolve()
     if path.absolute() == Path.cwd():  # a folder is put in place as a whole
-        raise OptionError(f"'{path_given}' is the folder you are in. Choose a name in it.")
+        raise OptionError(f"'{location}' is the folder you are in. Choose a name in it.")
     kind = kind_at(path, OUT)
     if not kind:
         _writable(next((p for p in path.absolute().parents if p.exists()), path), path, OUT)

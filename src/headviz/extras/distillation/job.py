@@ -326,7 +326,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         if timed and (line := long_work("training", len(phases) * context.seconds(), FEWER)):
             warn(line)
 
-    with phase_bar(FEWER, untold="training" if timed else "") as bar:
+    with phase_bar(FEWER, quiet="training" if timed else "") as bar:
 
         def tell(phase: str, done: int, total: int) -> None:
             if phase in phases:  # one bar for all students

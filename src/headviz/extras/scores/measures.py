@@ -93,7 +93,7 @@ def pressed(price: float) -> Rule:
 # How spread each head's attention is, and its derivative (Choi et al. 2025, HIES) -----------
 #
 # A text's entropy is the mean over its tokens of −Σ p·log p, divided by log T: 0 = every token looks at one token,
-# 1 = at all tokens alike.
+# 1 = at all tokens equally.
 #
 # Shapes: B examples of a chunk, h heads present in a layer, T tokens.
 

@@ -36,14 +36,13 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class FasterSpec(SearchOptions, Source):
-    """The options of ``headviz prune --faster``. ``beside`` also removes heads only, for the same targets;
-    ``heads_only`` removes nothing else."""
+    """The options of ``headviz prune --faster``."""
 
     called: ClassVar[str] = "option of a run of kind 'faster'"
 
     targets: tuple[float, ...] = (1.5, 2.0)
-    beside: bool = True
-    heads_only: bool = False
+    beside: bool = option(True, "also remove heads only, for the same targets", title="Heads only, next to it")
+    heads_only: bool = option(False, "leave the neurons as they are")
     train_limit: int | None = option(None, least=1)
     dev_limit: int | None = option(None, least=1)
     finetune: FinetuneOptions | None = None  # train the smaller models so

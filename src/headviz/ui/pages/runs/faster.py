@@ -59,15 +59,15 @@ def form(view: View) -> None:
         for name, option in declared(SearchOptions).items()
         if option.title and name != RATE.name
     }
-    with st.container(horizontal=True, gap="medium"):
-        heads_only = st.checkbox("Heads only, next to it", True, key="fast_beside")
-        retrained = st.checkbox(
-            "Train the smaller models", False, key="fast_retrain", help="On the train split, once parts have gone"
-        )
+    row = st.container(horizontal=True, gap="medium")
+    beside = controls.field(row, declared(FasterSpec)["beside"], "fast_beside")
+    retrained = row.toggle(
+        "Train the smaller models", False, key="fast_retrain", help="On the train split, once parts have gone"
+    )
     training_of: Callable[[], dict[str, Any]] = _training(view) if retrained else dict
     try:
         values = {name: value() for name, value in options.items()}
-        spec = _spec(view, targets=list(targets()), beside=heads_only, **values, **training_of())
+        spec = _spec(view, targets=list(targets()), beside=beside(), **values, **training_of())
     except UserError as error:
         refused(error)
         return

@@ -112,12 +112,7 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     """The fields of algorithms that retrain the pruned models: base model, training, and what is kept on disk."""
     if not any(a.retrains for a in algorithms):
         return {}
-    base = st.text_input(
-        "Pre-trained model θ0",
-        _base(view),
-        key=f"{key}_base",
-        help="The pruned models are retrained from it: a folder or a hub id",
-    ).strip()
+    base = controls.field(st.container(), OPTIONS["base"], f"{key}_base", _base(view))() or ""
     try:
         recipe = training.recipe_for(loaders.model_name(base))
     except UserError as error:
