@@ -26,6 +26,7 @@ from ..answers.answer import FIRST
 from ..attention import Filled, factor_of
 from ..errors import MaskError, ModelError
 from ..heads import HeadId, HeadMask, head_of
+from ..models.fast.linear import gpu_products
 from ..models.fast.stages import PostNormStages, is_fast, stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress
@@ -78,14 +79,14 @@ class _Frozen(TorchFunctionMode):
 def frozen_read_out(stages: PostNormStages, state: Tensor, at_zero: bool = False) -> tuple[Tensor, Tensor, np.ndarray]:
     """The weight [D, C] of the first token's last state [1, D] in each score, what an empty state scores [C], and the
     scores."""
-    with torch.inference_mode(False), torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad(), gpu_products(state.device):
         rows = torch.cat([torch.zeros_like(state), state]).to(stages.clf.dtype).clone().requires_grad_(True)
         with _Frozen(at_zero):
             logits = stages.layout.read_out(stages.clf.model, rows)  # [2, C]
         grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
         weights = torch.stack(grads, dim=1).double()
-    empty = logits[0].detach().double()
-    return weights, empty, stages.read_out(state, copies_of(1, 1), ())[0].double().cpu().numpy()
+        scores = stages.read_out(state, copies_of(1, 1), ())[0].double().cpu().numpy()
+    return weights, logits[0].detach().double(), scores
 
 
 EXACT = 1e-4  # of the sum against the model's own logits, as a share of their size

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ..errors import ModelError, OptionError, TaskError, shown
 from ..heads import HeadId, HeadMask, head_of, highest
+from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, Group
 from ..models.fast.stages import Stages, stages_for
 from ..models.network import require_model
@@ -199,7 +200,8 @@ def without_each(
 
     It is a patch by a donor whose every head gives what stands in a head's place.
     """
-    run = Staged(clf, stages_for(clf), text, text, mask)
+    with gpu_products(clf.device):
+        run = Staged(clf, stages_for(clf), text, text, mask)
     everywhere = tuple(range(len(text)))
     logits = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
     for layer in tracked(range(clf.num_layers), progress, cancel):
@@ -208,7 +210,8 @@ def without_each(
             contexts += clf.fill.values[layer][list(clf.present.kept_in(layer))].reshape(1, -1).to(contexts)
         run.donor_contexts[layer] = contexts
         if heads := mask.kept_in(layer):
-            logits[layer, list(heads)] = run.each_head(layer, heads, Swap(everywhere, everywhere))
+            with gpu_products(clf.device):
+                logits[layer, list(heads)] = run.each_head(layer, heads, Swap(everywhere, everywhere))
     return logits
 
 
@@ -294,16 +297,19 @@ def patch(
     present = clf.under(mask)
     joined = [_checked_set(heads, present) for heads in sets]
     swap = Swap.of(chosen, aligned)
-    run = run_of(clf, encoding, donor_encoding, present, swap)
+    with gpu_products(clf.device):
+        run = run_of(clf, encoding, donor_encoding, present, swap)
     start, end = run.answer, run.donor_answer
     measured = clf.answer.lead(start, end, output, clf.labels)
     grid = np.full((clf.num_layers, clf.num_heads, *start.shape), np.nan, dtype=np.float32)
     for layer in tracked(range(clf.num_layers), progress, cancel):
         heads = present.kept_in(layer)
         if heads:
-            grid[layer, list(heads)] = run.each_head(layer, heads, swap)
+            with gpu_products(clf.device):
+                grid[layer, list(heads)] = run.each_head(layer, heads, swap)
     lots = lots_of([present.kept, *joined], len(encoding))
-    whole, *logits = (row for lot in lots for row in run.each_set(lot, swap))
+    with gpu_products(clf.device):
+        whole, *logits = (row for lot in lots for row in run.each_set(lot, swap))
     span = measured.of(end) - measured.of(start)
 
     def share(logits: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from torch import Tensor
 from ..attention import HeadCall
 from ..errors import OptionError, whole_number
 from ..heads import HeadId, HeadMask, in_order
+from ..models.fast.linear import gpu_products
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
@@ -261,7 +262,8 @@ class _Pair:
         """One pass of so many copies of a text, and the logits [copies, C]."""
         call = self.clf.call(self.mask, **options)
         self.texts += copies
-        return call, numbers_of(self.clf.forward(self.clf.collate([text or self.text] * copies), call))
+        with gpu_products(self.clf.device):
+            return call, numbers_of(self.clf.forward(self.clf.collate([text or self.text] * copies), call))
 
 
 def _edges(receiver: HeadId | None, into: Into, effects: np.ndarray) -> list[Edge]:

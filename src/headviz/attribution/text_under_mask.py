@@ -16,6 +16,7 @@ import torch
 from ..attention import Gate, HeadCall, factor_of, gate_of
 from ..errors import MaskError
 from ..heads import HeadId, HeadMask, in_order
+from ..models.fast.linear import gpu_products
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
 from .conductance import encode_one
@@ -49,7 +50,8 @@ def toggled_each(
         stop_if(cancel)
         lot = heads[start : start + AT_ONCE]
         batch = clf.collate([encoding] * len(lot))
-        logits = clf.forward(batch, _call_of_rows(clf, [mask.toggled([h]) for h in lot])).float().cpu().numpy()
+        with gpu_products(clf.device):
+            logits = clf.forward(batch, _call_of_rows(clf, [mask.toggled([h]) for h in lot])).float().cpu().numpy()
         answers[tuple(np.transpose(lot))] = clf.answer.values(logits)
         if progress is not None:
             progress(start + len(lot), len(heads))
@@ -217,7 +219,8 @@ def attention_shift(clf: Classifier, text: str, pair: str | None, mask: HeadMask
     maps = []
     for under in (clf.full_mask, mask):
         call = clf.call(under, "eager", keep_probs=True)
-        clf.forward(batch, call)
+        with gpu_products(clf.device):
+            clf.forward(batch, call)
         maps.append([p[0].float().cpu().numpy() for p in call.probs])  # per layer [h, T, T]
     shift = np.full((clf.num_layers, clf.num_heads), np.nan)
     for layer, (before, after) in enumerate(zip(*maps, strict=True)):
@@ -235,7 +238,8 @@ def attention_of(
     """The tokens of a text and one head's attention to it [T, T] under a mask. Not for a head that was removed."""
     encoding = encode_one(clf, text, pair)
     call = clf.call(mask, "eager", keep_probs=True)
-    clf.forward(clf.collate([encoding]), call)
+    with gpu_products(clf.device):
+        clf.forward(clf.collate([encoding]), call)
     present = list(clf.present.kept_in(head.layer))
     if head.head not in present:
         raise MaskError(f"{head} was removed from '{clf.name}': it attends to nothing.")

@@ -116,7 +116,8 @@ def token_attributions(
     encoding = encode_one(clf, text, pair)
     clf.answer.check_word(encoding, word)
     walk = Walk(clf, [encoding], [output], mask)
-    logits, _ = walk.at_input(keep=False)
+    with products(clf.device):
+        logits, _ = walk.at_input(keep=False)
     assert walk.chosen is not None
     chosen = clf.answer.target_of(walk.chosen[0].cpu().numpy())
     model = _Model(walk)
@@ -256,7 +257,8 @@ def token_explanations(
         raise OptionError(f"Explanations are compared on at least {LEAST_WORDS} words; this text has {len(words)}.")
     present = clf.under(mask)
     walk = Walk(clf, [encoding], [resolve_target(clf, target, label)], present)
-    walk.at_input(keep=False)
+    with products(clf.device):
+        walk.at_input(keep=False)
     assert walk.chosen is not None
     question = _Question(clf, (text, pair), encoding, clf.answer.target_of(walk.chosen[0].cpu().numpy()), present)
     values, refused = _values(question, names, methods is not None)
@@ -351,7 +353,7 @@ def _answers(walk: Walk, kept: np.ndarray, target: Any, progress: Progress | Non
     parts = [kept[i : i + at_once] for i in range(0, len(kept), at_once)]
     for part in tracked(parts, progress, cancel, size=len):
         tokens = torch.from_numpy(part).to(walk.end.device)[:, :, None]
-        with torch.inference_mode():
+        with torch.inference_mode(), products(clf.device):
             logits = clf.forward(walk.rows(torch.where(tokens, walk.end, walk.start)), clf.call(walk.mask)).float()
         answers.append(clf.answer.followed(logits.cpu().numpy(), target))
     return np.concatenate(answers).astype(np.float64)

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from ..attention import Filled, Gate, factor_of
 from ..errors import OptionError
+from ..models.fast.linear import gpu_products
 from ..models.stand_in import StandIn
 from ..progress import Cancel, Progress, tracked
 from .plain import BATCH_TOKENS, batches
@@ -152,7 +153,8 @@ def _outputs(
     rows = [torch.zeros(total, h * clf.head_size, dtype=clf.dtype, device=clf.device) for h in clf.heads_per_layer]
     for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
         call = clf.call(keep_outputs=True)
-        clf.outputs(clf.collate([encodings[i] for i in index]), call)
+        with gpu_products(clf.device):
+            clf.outputs(clf.collate([encodings[i] for i in index]), call)
         for layer, outputs in enumerate(call.outputs):
             flat = outputs.transpose(1, 2).flatten(2)  # [B, T, W]
             for text, i in zip(flat, index, strict=True):
@@ -182,7 +184,8 @@ class PlaceMeans(TextRows):
         count = torch.zeros(len(KINDS), dtype=torch.float64)
         for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
             call = clf.filled(None).call(keep_outputs=True)
-            clf.outputs(clf.collate([encodings[i] for i in index]), call)
+            with gpu_products(clf.device):
+                clf.outputs(clf.collate([encodings[i] for i in index]), call)
             for text, i in enumerate(index):
                 kinds = torch.from_numpy(kinds_of(encodings[i]))
                 count += torch.bincount(kinds, minlength=len(KINDS))

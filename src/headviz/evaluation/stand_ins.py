@@ -20,7 +20,7 @@ from torch import Tensor
 from ..attention import Gate, HeadCall, gate_of
 from ..errors import ModelError, OptionError, TaskError
 from ..models.base import TransformerModel
-from ..models.fast.linear import products
+from ..models.fast.linear import gpu_products, products
 from ..models.network import Fill, require_model
 from ..models.stand_in import CONSTANT, MEAN, ZERO, StandIn
 from ..progress import Cancel, Progress, after, tracked
@@ -95,7 +95,8 @@ def mean_outputs(
     for index in tracked(batches(lengths, BATCH_TOKENS), progress, cancel, size=len):
         batch = clf.collate([encodings[i] for i in index])
         call = clf.filled(None).call(keep_outputs=True)
-        clf.forward(batch, call)
+        with gpu_products(clf.device):
+            clf.forward(batch, call)
         for row, outputs in enumerate(call.outputs):
             real = clf.real_tokens(row, batch)  # [B, Q]
             total[row][list(clf.present.kept_in(row))] += outputs.transpose(1, 2)[real].double().sum(dim=0).cpu()
@@ -166,7 +167,8 @@ def _descend(
         off = np.tile(np.arange(len(present)), TEXTS)
         index = rng.integers(len(encodings), size=len(off))
         adam.zero_grad()
-        _loss(clf, [encodings[i] for i in index], gold[index], layer, off, vectors).backward()
+        with products(clf.device):
+            _loss(clf, [encodings[i] for i in index], gold[index], layer, off, vectors).backward()
         adam.step()
         if step == STEPS - 1:
             out[layer][present] = vectors.detach().cpu()
@@ -179,7 +181,7 @@ def _loss(clf: TransformerModel, texts: list, gold: np.ndarray, layer: int, off:
     is_off = one_hot.to(vectors)[:, :, None, None]  # [B, h, 1, 1]
     gates: list[Gate] = [None] * clf.num_layers
     gates[layer] = gate_of((1 - is_off).to(clf.dtype), vectors[None, :, None].to(clf.dtype))
-    with torch.enable_grad(), products(clf.device):
+    with torch.enable_grad():
         batch = clf.labelled(texts, gold.tolist())
         labels = batch.pop("labels")
         return clf.loss(clf.forward(batch, HeadCall(tuple(gates), order=clf.order)), labels) * len(texts)

@@ -22,6 +22,7 @@ from ..results import Result
 from ..storage.exchange import MaskLike
 from . import LENGTH
 from .families import CROSS, DECODER
+from .fast.linear import gpu_products
 from .hub import upload
 from .network import Network
 from .places import PLACES, at, logits_of
@@ -312,7 +313,8 @@ class TransformerModel(Network, ABC):
     @torch.inference_mode()
     def logits(self, batch: dict[str, Tensor], mask: MaskLike | None = None, kernel: Kernel = "sdpa") -> Tensor:
         """The logits of a batch under a mask, in float32, without gradients."""
-        return self.forward(batch, self.call(mask, kernel)).float()
+        with gpu_products(self.device):
+            return self.forward(batch, self.call(mask, kernel)).float()
 
     def real_tokens(self, row: int, batch: dict[str, Tensor]) -> Tensor:
         """[B, Q] which queries of a row of heads are tokens, not padding."""

@@ -23,6 +23,7 @@ from ..tasks import TASKS
 from ..tasks.dataset import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .fast.gpu import put
+from .fast.linear import gpu_products
 from .places import PLACES, at, logits_of, table_of
 from .stand_in import ABLATIONS
 
@@ -272,7 +273,8 @@ class Classifier(TransformerModel):
     @torch.inference_mode()
     def outputs_under(self, batch: dict[str, Tensor], mask: MaskLike | None = None) -> Tensor:
         """The same under a mask, in float32, without gradients."""
-        return self.outputs(batch, self.call(mask)).float()
+        with gpu_products(self.device):
+            return self.outputs(batch, self.call(mask)).float()
 
     def read_out(self, groups: Sequence[Tensor]) -> Tensor | None:
         """[n, width] from the last states of sequences of equal length, [B, T, D] each; None = as the family does."""

@@ -34,6 +34,7 @@ from torch import Tensor, nn
 
 from ..evaluation.plain import BATCH_TOKENS, batches, encode_data
 from ..heads import ENCODER
+from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import PostNormStages, is_fast, stages_for
 from ..models.feed_forward import narrowed, outer_map
@@ -277,7 +278,8 @@ def calls_of(*modules: nn.Module) -> Generator[list[tuple[Any, Tensor]]]:
 def _outputs(clf: TransformerModel, batch: dict[str, Any]) -> list[Tensor]:
     """Per row of the grid [B, h, Q, d]."""
     call = clf.call(keep_outputs=True)
-    clf.forward(batch, call)
+    with gpu_products(clf.device):
+        clf.forward(batch, call)
     return call.outputs
 
 
@@ -363,16 +365,15 @@ def rebuild(
     sums = np.zeros((2, 3))  # of fitted and of held-out rows: squared error before and after, squared target
     maps = []
     layers = text_layers if is_fast(full) else pass_layers
-    for part in layers(full, small, data, progress, cancel):
-        old = weights_of(part.matrix)
-        new, ridge = solved(solve, old, part.rows, part.size)
-        set_weights(part.matrix, new)
-        errors = np.array([[m.error(old), m.error(new), m.energy] for m in part.rows])
-        sums += errors
-        weight = {"before": largest(old), "after": largest(new)}
-        maps.append(
-            {"layer": part.layer, "map": part.name, "ridge": ridge, "largest": weight, "held_out": shares(errors[1])}
-        )
+    with gpu_products(full.device):
+        for part in layers(full, small, data, progress, cancel):
+            old = weights_of(part.matrix)
+            new, ridge = solved(solve, old, part.rows, part.size)
+            set_weights(part.matrix, new)
+            errors = np.array([[m.error(old), m.error(new), m.energy] for m in part.rows])
+            sums += errors
+            weight, of_map = {"before": largest(old), "after": largest(new)}, {"layer": part.layer, "map": part.name}
+            maps.append({**of_map, "ridge": ridge, "largest": weight, "held_out": shares(errors[1])})
     return {**shares(sums.sum(axis=0)), "held_out": shares(sums[1]), "maps": maps}
 
 

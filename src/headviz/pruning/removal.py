@@ -14,6 +14,7 @@ from ..evaluation.plain import encode_data
 from ..evaluation.stand_ins import standing_in
 from ..models import pruning
 from ..models.base import TransformerModel
+from ..models.fast.linear import gpu_products
 from ..models.fast.stages import is_fast
 from ..models.network import require_model
 from ..models.stand_in import ZERO, StandIn
@@ -81,7 +82,8 @@ def compensate(
     entry = memory.get("bias")
     if entry is None or entry[0] != key:
         entry = memory["bias"] = None  # frees it before the next one is made
-        entry = memory["bias"] = (key, output_moments(full, data, progress, cancel))
+        with gpu_products(full.device):
+            entry = memory["bias"] = (key, output_moments(full, data, progress, cancel))
     before = after = energy = 0.0
     for layer, m in enumerate(entry[1]):
         gone = small.present.off_in(layer)

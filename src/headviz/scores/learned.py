@@ -158,7 +158,7 @@ def _update(
         drawn = rule(z, update / options.steps, generator)
         with products(whole.clf.device):
             loss = loss_under(whole, rows, heads, drawn.gates)
-        (gradient,) = torch.autograd.grad(loss + drawn.price, z)
+            (gradient,) = torch.autograd.grad(loss + drawn.price, z)
     beta1, beta2, epsilon = ADAM
     state["first"] = beta1 * state["first"] + (1 - beta1) * gradient
     state["second"] = beta2 * state["second"] + (1 - beta2) * gradient**2

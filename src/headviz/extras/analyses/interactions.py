@@ -33,6 +33,7 @@ from ...display.table import Column, Picture, Table, View
 from ...errors import OptionError, TaskError
 from ...evaluation.plain import gold_for
 from ...heads import HeadId, in_order
+from ...models.fast.linear import gpu_products
 from ...models.places import fitted
 from ...progress import Cancel, Progress, after, stop_if, tracked
 from ...results import Result
@@ -270,7 +271,7 @@ def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | N
             kept = torch.ones_like(gates[off.layer])
             kept[:, clf.present.kept_in(off.layer).index(off.head)] = 0
             passed[off.layer] = gates[off.layer] * kept
-        with torch.enable_grad():
+        with torch.enable_grad(), gpu_products(clf.device):
             out = clf.forward(batch, HeadCall(tuple(map(gate_of, passed, stands)), order=clf.order))
             out = fitted(out, shape)
             flat = out.flatten(1)

@@ -31,6 +31,7 @@ from ...display.recipes import Code, call
 from ...display.table import Column, Ends, Picture, Table, View, columns
 from ...errors import OptionError
 from ...heads import HeadId, in_order
+from ...models.fast.linear import gpu_products
 from ...models.network import require_model
 from ...progress import Cancel, Progress, tracked
 from ...results import Result
@@ -423,7 +424,7 @@ def _batches(encodings: Sequence[Encoding]) -> list[list[int]]:
 def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.float64]]:
     """[L, H, T, T] of each example; NaN for heads that have been removed."""
     call = clf.call(None, "eager", keep_probs=True)
-    with torch.inference_mode():
+    with torch.inference_mode(), gpu_products(clf.device):
         clf.forward(clf.collate(members), call)
     rows = []
     for n, encoding in enumerate(members):

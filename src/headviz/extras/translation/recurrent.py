@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import MOST_BEAMS, ModelError, OptionError, unknown_choice, whole_number
 from ...heads import TRANSLATION
+from ...models.fast.linear import gpu_products
 from ...models.folder_check import naming, numbers_in, read_json
 from ...models.saving import size_of, write_folder
 from ...storage.paths import outside_path
@@ -480,10 +481,11 @@ class RnnTranslator:
         for at in range(0, len(order), batch):
             index = order[at : at + batch]
             source = padded([rows[i] for i in index], self.device)
-            if beams == 1:
-                numbers = self.model.greedy(*source, longest=self.max_length)
-            else:
-                numbers = beam(self.model, *source, longest=self.max_length, width=beams)
+            with gpu_products(self.device):
+                if beams == 1:
+                    numbers = self.model.greedy(*source, longest=self.max_length)
+                else:
+                    numbers = beam(self.model, *source, longest=self.max_length, width=beams)
             for i, row in zip(index, numbers.tolist(), strict=True):
                 out[i] = self.target.decode(row)
         return out

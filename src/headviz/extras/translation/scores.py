@@ -17,6 +17,7 @@ from torch import Tensor
 from ...answers.answer import IGNORED
 from ...attention import HeadCall, factor_of, gate_of
 from ...models.fast import gpu
+from ...models.fast.linear import gpu_products
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import Within
 from ...scores.statistics import Summary, draw, exact
@@ -78,7 +79,7 @@ def gate_parts(chunk: Chunk, call: HeadCall, within: Within) -> Sequence[Tensor]
     """[B, h, Q] of each row; padded queries have no gradient."""
     clf: Any = chunk.clf
     batch = clf.collate(chunk.encodings)
-    with torch.enable_grad(), within:
+    with torch.enable_grad(), gpu_products(clf.device), within:
         gates = _free_gates(clf, batch, call)
         loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
         grads = torch.autograd.grad(loss, gates, materialize_grads=True)

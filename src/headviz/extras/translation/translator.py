@@ -25,6 +25,7 @@ from ...errors import MOST_BEAMS, ModelError, OptionError, TaskError, unknown_ch
 from ...heads import ENCODER, TRANSLATION
 from ...models.base import DEFAULT_LENGTH, TransformerModel
 from ...models.families.sheet import decoder_layers
+from ...models.fast.linear import gpu_products
 from ...storage.exchange import MaskLike
 from ...tasks.dataset import alone_with, pieces
 from .sentence import SENTENCE
@@ -223,7 +224,7 @@ class Translator(TransformerModel):
             options["past_key_values"] = new_cache()
         if self.languages is not None:
             options["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(self.languages[1])
-        with quiet():
+        with quiet(), gpu_products(self.device):
             ids: Tensor = model.generate(
                 input_ids=batch["input_ids"],
                 attention_mask=batch["attention_mask"],
