@@ -61,7 +61,7 @@ class Outside(TorchDispatchMode):
 
 
 @pytest.fixture
-def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outside]:
+def outside(monkeypatch: pytest.MonkeyPatch) -> Outside:
     depth = [0]
 
     def counted(products: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +86,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outside]:
         for name, original in originals.items():
             if vars(module).get(name) is original:
                 monkeypatch.setattr(module, name, counted(original))
-    yield Outside(depth)
+    return Outside(depth)
 
 
 def ablated(kind: str) -> Callable[[Any], Any]:
@@ -136,11 +136,13 @@ def test_patches_by_whole_passes(outside: Outside) -> None:
     clf = tiny_classifier("modernbert", layers=2)
     with outside:
         headviz.patch(clf, ONE, OTHER)
-    assert outside.inside and not outside.lines
+    assert outside.inside
+    assert not outside.lines
 
 
 def test_translations(outside: Outside) -> None:
     clf = tiny_translator()
     with outside:
         headviz.translate(clf, SOURCES)
-    assert outside.inside and not outside.lines
+    assert outside.inside
+    assert not outside.lines
