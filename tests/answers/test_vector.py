@@ -19,7 +19,8 @@ from headviz.pruning.faster import require_possible
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FasterOptions
 from headviz.pruning.removal import repaired
-from headviz.tasks import Dataset, get_task
+from headviz.tasks import Dataset, get_task, judged_by
+from support.command import call
 from support.jobs import data_of
 from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
 
@@ -102,6 +103,44 @@ def test_an_embedder_is_judged_on_rankings(tmp_path: Path) -> None:
     clf, data = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), pairs("rank")
     assert set(headviz.evaluate(clf, data).metrics) == set(RANK.usual)
     assert np.isfinite(headviz.score_heads(clf, data, "taylor", cache=False).values).all()
+
+
+def test_a_ranking_stays_one_where_the_job_of_the_model_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, queries = tiny_embedder(tmp_path / "m"), [*TEXTS, "a man sleeps"]  # the last has no relevant passage
+    rows = [f"{query}\t{text}\t{int(text is PAIRS[0] and query in TEXTS)}" for query in queries for text in PAIRS]
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("query\tpassage\trelevance\n" + "\n".join(rows))
+    words = ("--model", model, "--task", "custom", "--data", tmp_path, "--job", "vector")
+    data = headviz.load_task("custom", data=tmp_path, job="vector")
+    assert (data.job, len(set(data.units))) == ("rank", 5)
+    assert set(RANK.doubts(data)) <= set(data.notes) != set()
+    assert tuple(call(capsys, "evaluate", *words)["metrics"]) == RANK.usual
+    trained = call(capsys, "finetune", *words, "--epochs", 1, "--out", tmp_path / "out")
+    assert tuple(trained["metrics"]) == RANK.usual
+    assert headviz.load(tmp_path / "out").job == "vector"
+
+
+def test_pairs_are_judged_by_the_order_of_their_similarities_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tiny_embedder(tmp_path / "m")
+    clf, number = headviz.load(model, device="cpu"), headviz.load(tiny_folder(tmp_path / "n", labels=("value",)))
+    data = Dataset.of(TEXTS * 3, PAIRS * 3, list(np.linspace(-0.9, 0.9, 12)))
+    first = {one.job: headviz.ablate(one, data).subject.metric for one in (clf, number)}
+    assert first == {"vector": "spearman", "number": "pearson"}
+    assert next(iter(headviz.evaluate(clf, data).metrics)) == "spearman"
+    named = replace(data, task=judged_by(data.task, "pearson,spearman"))
+    assert next(iter(headviz.evaluate(clf, named).metrics)) == "pearson"
+    rows = [f"{a}\t{b}\t{i / 7 - 0.3:.2f}" for i, (a, b) in enumerate(zip(TEXTS, PAIRS, strict=True))]
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("one\tother\tscore\n" + "\n".join(rows * 8))
+    words = ["--model", model, "--task", "custom", "--data", tmp_path, "--text-columns", "one,other"]
+    trained = call(capsys, "finetune", *words, "--keep-head", "--epochs", 1, "--out", tmp_path / "out")
+    assert next(iter(trained["curve"][-1]["metrics"])) == "spearman"
+    pruned = call(capsys, "prune", *words, "--off", "0.1", "--out", tmp_path / "small")
+    assert pruned["change"]["metric"] == "spearman"
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

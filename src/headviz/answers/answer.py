@@ -163,6 +163,10 @@ class Answer(ABC):
         """The metrics of a user's own data with these names, and so many examples of each."""
         return self.usual
 
+    def judged(self, data: Any) -> Any:
+        """The data with the metrics that answers of this job's models are judged by, where the user named none."""
+        return data
+
     def read_by(self, metric: str, predicted: NDArray, gold: NDArray) -> tuple[NDArray, NDArray]:
         """What a metric reads of predictions and gold answers: all of them as a rule, a user's own function a row for
         each unit."""

@@ -7,6 +7,7 @@ passages as rankings are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,12 @@ class Vector(Number):
 
     def choice(self, settings: Mapping[str, Any]) -> str:
         return ""
+
+    def judged(self, data: Any) -> Any:
+        """Pairs with a number: by Spearman's ρ first."""
+        if data.job != Number.job or data.task.by_user:
+            return data
+        return replace(data, task=replace(data.task, metrics=self.usual))
 
     def described(self, names: Sequence[str]) -> str:
         return "the similarity of two texts, by their vectors"

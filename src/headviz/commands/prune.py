@@ -141,7 +141,7 @@ def _costs(args: argparse.Namespace, clf: Any, smaller: Any, data: Dataset) -> d
     metrics = {name: value for name, value in after.metrics.items() if value == value}
     change = None
     if before.gold is not None:
-        paired = headviz.paired(before.gold, before.predictions, after.predictions, data.task.metrics[0])
+        paired = headviz.paired(before.gold, before.predictions, after.predictions, next(iter(before.metrics)))
         change = plain(paired.to_dict())
     return {"task": args.task, "metrics": metrics, "change": change}
 

@@ -153,7 +153,7 @@ class MaskEvaluator(ABC):
     data: Dataset
 
     def __init__(self, clf: TransformerModel, data: Dataset) -> None:
-        self.clf, self.data, self._weights = clf, data, weights_state(clf.model)
+        self.clf, self.data, self._weights = clf, clf.answer.judged(data), weights_state(clf.model)
 
     def whole(self, mask: MaskLike | None) -> HeadMask:
         """The mask, with the heads that the model lacks off. A ``ModelError`` once the model's weights have changed."""

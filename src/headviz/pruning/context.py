@@ -57,7 +57,7 @@ class Context:
     memory: dict[Any, Any] = field(default_factory=dict)  # what can be used again for the next mask
 
     def __post_init__(self) -> None:
-        self.folder = Path(self.folder)
+        self.folder, self.dev = Path(self.folder), self.clf.answer.judged(self.dev)
 
     # data -------------------------------------------------------------------------------------
 

@@ -91,6 +91,7 @@ def export(
     clf: Any = load(model, device="cpu") if isinstance(model, str | Path) else model
     require_model(clf)
     require_onnx(clf)
+    data = None if data is None else clf.answer.judged(data)
     timer = Timer(clf, batch, length)
 
     def write(into: Path) -> None:

@@ -212,7 +212,8 @@ class FasterSteps:
         if table is not None:
             self.table = table
         self.store, self.folder = store, folder
-        self.clf, self.data, self.options, self.dev = clf, data, options, dev
+        self.clf, self.data, self.options = clf, data, options
+        self.dev = None if dev is None else clf.answer.judged(dev)
         self.label_order, self.progress, self.cancel = label_order, progress, cancel
         if options.runtime == TORCH:
             self.timer = Timer(clf, options.batch, options.length)

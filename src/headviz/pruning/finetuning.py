@@ -89,6 +89,7 @@ def fine_tune(
     start = time.perf_counter()
     seed_number(seed)
     require_trainable(clf, train, dev, options)
+    dev = None if dev is None else clf.answer.judged(dev)
     mask = None if mask is None else clf.read(mask)
     order, gold = gold_answers(clf, train, label_order)
     rows = Rows(clf, train, gold)

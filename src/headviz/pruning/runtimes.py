@@ -121,6 +121,7 @@ def runtimes(
             raise ModelError(f"Runtimes are compared on the processor. Load the {name} model there (device='cpu').")
     if small is not None and small.labels != clf.labels:
         raise ModelError(f"The pruned model has other classes ({small.labels}) than the model ({clf.labels}).")
+    data = None if data is None else clf.answer.judged(data)
     timer = Timer(clf, batch, length)
     parts = 2 * len(RUNTIMES)  # of the progress for a model: its answers, and the times
     total, rows, baseline = len(models) * parts, list[RuntimeRow](), np.zeros(0)

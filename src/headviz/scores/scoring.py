@@ -138,7 +138,7 @@ class Scoring:
         self.options = self.score.options_from(options)
         self.mask = clf.under(mask)
         self.clf: Any = clf  # a score of maps asks a classifier for its classes
-        self.data, self.preset = data, preset
+        self.data, self.preset = clf.answer.judged(data), preset
         self.progress, self.cancel = progress, cancel
         self.truncated = self.unread = 0  # texts that are cut, and those of them cut before their gold answer
         self.order: np.ndarray | None = None

@@ -55,6 +55,7 @@ class Task:
     slice_name: str | None = None
     job: str = "class"  # what a model answers to it, see ``answers``
     thresholds: tuple[float, ...] = ()  # of several labels; empty = the job's own
+    by_user: bool = False  # the user named the metrics
 
     @property
     def answer(self) -> Answer:
@@ -177,7 +178,7 @@ def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | 
     answer = next(answer for answer in answers if all(map(answer.measures, names)))
     if not names or len(set(names)) < len(names):
         raise TaskError("Give at least one metric, and each once.")
-    return replace(task, metrics=tuple(names), job=answer.job)
+    return replace(task, metrics=tuple(names), job=answer.job, by_user=True)
 
 
 TASKS: Mapping[str, Task] = plugins.Entries("tasks", _TABLE)

@@ -295,7 +295,7 @@ def _load_local(
     if task.name == "custom" and files.path is not None:
         ranking = read_ranking(files.path, split)
     if ranking is not None:
-        texts, label, job = RANK.text_columns, RANK.label_column, job or RANK.job
+        texts, label = RANK.text_columns, RANK.label_column
     paths = [] if ranking is not None else files.paths(task, split)
     if (reader := task.answer.own.get("reader")) is not None:
         dataset: Dataset = plugins.function(reader)(task, split, paths[0], texts, label, slice_column)
@@ -311,7 +311,8 @@ def _load_local(
     mapping, guessed = _map_local(task, table, texts, label, slice_column)
     for answer in jobs:
         if (*mapping.texts, *mapping.labels) == (*answer.text_columns, answer.label_column):
-            job = job or answer.job
+            # a ranking stays one where the job is that of a model which orders passages among others
+            job = answer.job if job is None or answer.job in ANSWERS[job].others else job
     if task.name == "custom":
         # classes are taken from all splits, so that train and dev use the same numbers
         cells = list(table.columns[mapping.labels[0]])

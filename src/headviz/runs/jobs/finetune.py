@@ -69,7 +69,8 @@ class FinetuneJob(Job):
             limit = examples_of(spec.model)  # the recipe's, as its options
         train, dev = spec.dataset("train", limit), spec.dataset("dev", spec.dev_limit)
         options = spec.finetune or recipe_of(spec.model)
-        return self._model(train), train, dev, options or FinetuneOptions()
+        clf = self._model(train)
+        return clf, train, clf.answer.judged(dev), options or FinetuneOptions()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...evaluation.dispatch import evaluate

@@ -347,7 +347,7 @@ def _open_analyses(spec: dict[str, Any], result: Ablation) -> None:
         state.notify(error)
         return
     same = (clf.digest, data.digest) == (result.subject.digest, result.subject.data_digest)
-    if same and result.base == clf.present and result.subject.metric == data.task.primary_metric:
+    if same and result.base == clf.present and result.subject.metric == clf.answer.judged(data).task.primary_metric:
         jobs.put(key_of(clf, data, "analysis", "ablation", "", "", ""), result)
     kept.open_page("analyses")
 
