@@ -9,10 +9,11 @@ import headviz
 
 from ..attribution.token_methods import METHODS, ORDERS, chosen_methods
 from ..display.numbers import fixed
+from ..display.table import areas_table
 from ..errors import LARGEST_SEED
 from ..options import Option, add_options
 from ..progress import progress_bar
-from .common import TARGET, TEXTS, add_masked_model, in_their_place, masked_model, place_rows, table
+from .common import TARGET, TEXTS, add_masked_model, in_their_place, masked_model, place_rows, table, table_text
 
 OPTIONS = (
     Option("methods", None, ", ".join(METHODS), several=True, usual="all that the model has", metavar="M,…"),
@@ -53,16 +54,12 @@ def show(result: dict[str, Any]) -> str:
     values += [(result["tokens"][i], *(fixed(row[i]) for row in result["values"])) for i in words]
     agree = [("rank correlation", *methods)]
     agree += [(name, *map(fixed, row)) for name, row in zip(methods, result["rank_correlation"], strict=True)]
-    areas = [("area", "deletion", "beats", "insertion", "beats")]
-    for name in methods:
-        area = result["areas"][name]
-        share = {k: f"{100 * area[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
-        areas.append((name, fixed(area["deletion"]), share["deletion"], fixed(area["insertion"]), share["insertion"]))
     place = "".join(f"\n{title}: {value}" for title, value in place_rows(result))
-    parts = [f"class explained: {result['target_label']}{place}", table(values), table(agree), table(areas)]
+    parts = [f"class explained: {result['target_label']}{place}", table(values), table(agree)]
+    parts.append(table_text(areas_table(result["areas"])))
     parts += [f"{name}: {why}" for name, why in result["refused"].items()]
     parts.append(
-        f"Areas are of the {result['measured']}: a small one is good for deletion, a large one for insertion. "
-        "Beats: the share of random orders that are worse."
+        f"Areas are of the {result['measured']}: a small one is good for deletion, a large one for insertion; next to "
+        "each the share of random orders that are worse."
     )
     return "\n\n".join(parts)

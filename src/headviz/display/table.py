@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from ..answers.comparison import Delta
@@ -202,23 +203,39 @@ def heads_table(
     tests: Mapping[str, np.ndarray] | None = None,
     *,
     form: Format = "",
-    ranked: bool = False,
+    ranks: Iterable[int] | None = None,
     **fields: Any,
 ) -> Table:
     """One row per head, in the order of ``heads``. ``values``, ``ends`` and ``tests`` (p, q) are tables [L, H];
-    ``ranked`` numbers the heads. ``fields`` are the table's others."""
+    ``fields`` are the table's others."""
 
     def reader(table: np.ndarray) -> Callable[[tuple[int, HeadId]], float]:
         return lambda item: float(table[item[1]])
 
     low, high = map(reader, ends or (values, values))
     columns = (
-        *((Column("rank", value=lambda item: item[0]),) if ranked else ()),
+        *((Column("rank", value=lambda item: item[0]),) if ranks is not None else ()),
         Column("head", value=lambda item: item[1]),
         Column(title, form, reader(values), ends=None if ends is None else lambda item: (low(item), high(item))),
         *(Column(name, value=reader(table)) for name, table in (tests or {}).items()),
     )
-    return Table.of(key, columns, enumerate(heads, 1), **fields)
+    return Table.of(key, columns, zip(ranks or repeat(0), heads, strict=False), **fields)
+
+
+def areas_table(areas: Mapping[str, Mapping[str, float]], words: Callable[[str], str] = str, **fields: Any) -> Table:
+    """The areas under the curves of token explanations, one row for each method."""
+
+    def of(name: str, scale: float = 1.0) -> Callable[[str], float]:
+        return lambda method: scale * areas[method][name]
+
+    columns = (
+        Column("method", value=words),
+        Column("deletion", "%.3f", of("deletion")),
+        Column("deletion better than random, %", "%.0f", of("deletion_beats", 100)),
+        Column("insertion", "%.3f", of("insertion")),
+        Column("insertion better than random, %", "%.0f", of("insertion_beats", 100)),
+    )
+    return Table.of("explained_areas", columns, areas, **fields)
 
 
 def change_table(

@@ -28,7 +28,7 @@ from ..display.figures.speed import kept_against_speed
 from ..display.figures.style import BETTER, NEUTRAL, WORSE, scale_for, tone
 from ..display.numbers import p_text
 from ..display.sentences import metric_change, metric_changes
-from ..display.table import NOTEBOOK, Column, Grid, Table, View, change_table
+from ..display.table import NOTEBOOK, Column, Grid, Table, View, change_table, heads_table
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_name, head_of, highest, order_note
 from ..reports import run_report
@@ -193,17 +193,11 @@ def _mask(mask: HeadMask) -> View:
 def _scores(scores: HeadScores) -> View:
     ranked = scores.ranked()
     chosen = ranked if len(ranked) <= 2 * FEW else [*ranked[:FEW], *ranked[-FEW:]]
-    rows = [
-        (
-            1 + ranked.index(head),
-            head,
-            *(float(t[head]) for t in (scores.values, scores.interval_low, scores.interval_high)),
-        )
-        for head in chosen
-    ]
+    places = [1 + ranked.index(head) for head in chosen]
+    bounds = (scores.interval_low, scores.interval_high)
     ends = "with 95 % intervals over examples" if np.isfinite(scores.interval_low).any() else "which have no intervals"
     caption = f"The highest and the lowest heads, {ends}.{order_note(scores.tied, len(scores.mask.kept))}"
-    table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
+    table = heads_table("ranked", chosen, "score", scores.values, bounds, ranks=places, caption=caption)
     grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
     sentence = f"{scores.score} over {scores.samples:,} examples"
     if not scores.samples:
@@ -281,10 +275,10 @@ def _paths_figure(paths: Paths) -> Figure:
 
 
 def _patching(patching: Patching) -> View:
-    rows = [(head, float(patching.effect[head])) for head in highest(np.abs(patching.effect))[:FEW]]
+    strongest = highest(np.abs(patching.effect))[:FEW]
     labels = f"'{patching.to_label}' put into '{patching.from_label}'"
     sentence = f"Each head of {labels}, one at a time. Measured: {patching.measured}."
-    table = Table("strongest", ("head", Column("effect", "%+.3f")), rows, "The strongest heads.")
+    table = heads_table("strongest", strongest, "effect", patching.effect, form="%+.3f", caption="The strongest heads.")
     mask = HeadMask.from_array(~np.isnan(patching.effect))
     caption = "0 = the answer stays, 1 = it becomes the donor's."
     return View(sentence, (table,), Grid("effect", mask, patching.effect, "effect", caption))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -222,7 +223,7 @@ def ranked_by(scores: HeadScores) -> str:
 def ranking_table(key: str, scores: HeadScores, caption: str) -> Table:
     """All measured heads, the highest first, with their intervals if they have any."""
     ends = (scores.interval_low, scores.interval_high) if np.isfinite(scores.interval_low).any() else None
-    return heads_table(key, scores.ranked(), scores.score, scores.values, ends, ranked=True, caption=caption)
+    return heads_table(key, scores.ranked(), scores.score, scores.values, ends, ranks=count(1), caption=caption)
 
 
 def interval(scores: HeadScores, h: HeadId) -> str:

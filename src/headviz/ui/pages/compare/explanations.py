@@ -15,7 +15,7 @@ from ....display.figures import bars, maps
 from ....display.numbers import fixed
 from ....display.recipes import call
 from ....display.sentences import doubt
-from ....display.table import Column, Table
+from ....display.table import areas_table
 from ...parts import pair
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, loaders, show, state
@@ -119,18 +119,9 @@ def _curves(explanations: TokenExplanations) -> None:
         source="Padding is also where the path of integrated gradients begins. Curves judge an order by texts that "
         "the model never saw, so they do not say which method is right.",
     )
-    areas = explanations.areas()
-    columns = (
-        Column("method", value=_title),
-        Column("deletion", "%.3f", lambda method: areas[method]["deletion"]),
-        Column("deletion better than random, %", "%.0f", lambda method: 100 * areas[method]["deletion_beats"]),
-        Column("insertion", "%.3f", lambda method: areas[method]["insertion"]),
-        Column("insertion better than random, %", "%.0f", lambda method: 100 * areas[method]["insertion_beats"]),
-    )
-    table = Table.of(
-        "explained_areas",
-        columns,
-        explanations.methods,
+    table = areas_table(
+        explanations.areas(),
+        _title,
         caption="Areas under the curves: small is good for deletion, large for insertion; next to them, of how many of "
         "the random orders they are better.",
     )
