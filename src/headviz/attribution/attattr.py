@@ -26,7 +26,7 @@ from ..storage.store import Store, store_for
 from .conductance import Explainer, Label, MapsOptions, Texts
 from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
-from .rules import LOGIT, PROBABILITY, SCALING_RULES, AttAttrOptions
+from .rules import AUTO, LOGIT, PROBABILITY, SCALING_RULES, AttAttrOptions
 from .walk import ExampleMaps, Swept, Walk
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def attattr(
     label: Label | Sequence[Label] | None = None,
     mask: MaskLike | None = None,
     tolerance: float | None = None,
+    precision: str = AUTO,
     budget: int | None = None,
     cache: Store | bool = True,
     cancel: Cancel | None = None,
@@ -72,7 +73,7 @@ def attattr(
     >>> maps.method, maps.steps
     ('attattr', 2)
     """
-    options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule, of=of)
+    options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule, precision, of)
     require_model(clf)
     room = room_on(clf.device, budget)
     explainer = Explainer(clf, "attattr", sweep, mask, room, store_for(cache), cancel, progress)

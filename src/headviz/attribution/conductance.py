@@ -10,31 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from ..answers.answer import Target
 from ..errors import OptionError, TaskError, shown, whole_number
-from ..models.fast.gpu import fetch
-from ..models.fast.linear import FLOAT32, TF32
+from ..models.fast.linear import BFLOAT16, TF32
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..statistics.resampling import rank_correlation
 from ..storage.exchange import MaskLike
 from ..storage.store import Store, make_key, store_for
-from .integration import Visited, room_for, room_on, sweep, swept
+from .integration import Visited, room_for, room_on, sweep
 from .maps import Maps
+from .precision import Sweep, computed_in, settled
 from .rules import (
     AUTO,
     COMPARED,
     DEFAULT_RULE,
     DEFAULT_STEPS,
     ENOUGH,
-    KEPT,
     LOGIT,
     PROBABILITY,
     STABLE,
@@ -51,8 +47,7 @@ if TYPE_CHECKING:
 # -----------------------------------------------------------------------------------------------
 # What every method of explaining a prediction shares: check, look up, compute, refine, keep.
 #
-# Texts become encodings and a target a class number. On a GPU the precision is TF32 where that agrees with float32 on
-# the first texts.
+# Texts become encodings and a target a class number.
 
 
 def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
@@ -115,52 +110,11 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "…"
 
 
-SAMPLE = 4  # texts that are explained in TF32 and in float32, to compare them
-Chosen = TypeVar("Chosen", bound=IntegrationOptions)
-_PRECISIONS: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()  # what "auto" means for a model
-
-
-def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> Chosen:
-    """The options with a precision for "auto": on a GPU TF32, where it agrees with float32 on the first texts."""
-    if options.precision not in (AUTO, TF32):
-        return options
-    if clf.device.type != "cuda" or clf.dtype != torch.float32:
-        return replace(options, precision=FLOAT32)
-    if options.precision == TF32:
-        return options
-    if clf.model not in _PRECISIONS:
-        _PRECISIONS[clf.model] = TF32 if _agrees(clf, encodings[:SAMPLE], mask) else FLOAT32
-    return replace(options, precision=_PRECISIONS[clf.model])
-
-
-def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> bool:
-    """Whether the same outputs are explained, and maps differ too little to change the heads' order."""
-    if torch.cuda.get_device_capability(clf.device) < (8, 0):
-        return False
-    exact, fast = (
-        list(swept(clf, encodings, [None] * len(encodings), PathOptions(8, precision=p), mask)) for p in (FLOAT32, TF32)
-    )
-    groups = list(zip(exact, fast, strict=True))
-    distance = torch.stack([_distance(a.attribution, b.attribution) for a, b in groups]).amax()
-    error, *changed = fetch([distance, *((a.chosen != b.chosen).any() for a, b in groups)])()
-    return bool(error <= KEPT[0][0]) and not any(changed)
-
-
-def _distance(exact: list[Tensor], fast: list[Tensor]) -> Tensor:
-    """The relative L2 distance."""
-    exact_table, fast_table = torch.cat(exact, dim=1), torch.cat(fast, dim=1)
-    size, distance = (torch.linalg.vector_norm(t) for t in (exact_table, fast_table - exact_table))
-    return distance / size.clamp(min=torch.finfo(size.dtype).tiny)
-
-
 Label = str | int  # a class, by name or number
 Texts = list[str] | tuple[str, ...]
 
 VERSION = 2  # raise it when the same input would give other values
 MAX_STEPS = 512  # where refining stops
-
-# (classifier, encodings, targets, options, mask, budget, cancel, progress) -> one ExampleMaps per encoding
-Sweep = Callable[..., list[ExampleMaps]]
 
 
 class MapsOptions(TypedDict, total=False):
@@ -173,6 +127,7 @@ class MapsOptions(TypedDict, total=False):
     label: Label | Sequence[Label] | None
     mask: MaskLike | None
     tolerance: float | None
+    precision: str
     budget: int | None
     cache: Store | bool
     cancel: Cancel | None
@@ -192,6 +147,7 @@ class Explainer:
     cancel: Cancel | None = None
     progress: Progress | None = None
     rough: Callable[[Maps], None] | None = None
+    visited: Visited | None = None
 
     def explain(
         self,
@@ -226,7 +182,7 @@ class Explainer:
         for encoding in encodings:
             self.clf.answer.check_word(encoding, word)
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
-        options = settled(options, self.clf, encodings, self.mask)
+        options = settled(options, self.clf, encodings, self.mask, self.run)
 
         done = dict(enumerate(self._maps(encodings, targets, options)))
         if tolerance is None:
@@ -265,7 +221,8 @@ class Explainer:
         cached = [self._stored(k) for k in keys] or [None] * len(encodings)  # without a store there are no keys
         missing = sorted((i for i, maps in enumerate(cached) if maps is None), key=lambda i: len(encodings[i]))
         if missing:
-            new = self.run(
+            run = self.run if self.visited is None else partial(self.run, visited=self.visited)
+            new = run(
                 self.clf,
                 [encodings[i] for i in missing],
                 [targets[i] for i in missing],
@@ -309,7 +266,9 @@ class Explainer:
     def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
         clf = self.clf
         notes = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
-        notes["computed in TF32 on a GPU"] = options.precision == TF32
+        precision = computed_in(clf, options.precision)
+        notes["computed in TF32 on a GPU"] = precision == TF32
+        notes["computed in bfloat16, a preview"] = precision == options.precision == BFLOAT16
         notes["of the probability, not the logit"] = getattr(options, "of", LOGIT) == PROBABILITY
         return Maps(
             attention=maps.attention,
@@ -326,6 +285,7 @@ class Explainer:
             steps=options.steps,
             head_error=maps.error,
             job=clf.job,
+            precision=precision,
             truncated=e.truncated,
             notes=tuple(note for note, holds in notes.items() if holds),
         )
@@ -378,7 +338,6 @@ def _order_settled(maps: Maps, agreement: tuple[float, float], tolerance: float)
 
 
 class ConductanceKeywords(MapsOptions, total=False):
-    precision: str
     rough: Callable[[Maps], None] | None
 
 
@@ -417,8 +376,9 @@ def conductance(
     under the mask), "gold" (with ``label=``), or a class; of a class per token it is explained at the word numbered
     ``word``, by default as the mean over the words. ``rule="captum"`` gives what Captum's LayerConductance gives.
     ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the
-    first texts, which ``notes`` say. Peak memory stays near ``budget`` bytes besides the model, unless one node of one
-    text needs more: by default 1 GiB, and on a GPU what is free. ``progress(done, total)`` counts points of the path;
+    first texts; the maps' ``precision`` says which, and ``precision="float32"`` is always that. Peak memory stays near
+    ``budget`` bytes besides the model, unless one node of one text needs more: by default 1 GiB, and on a GPU what is
+    free. ``progress(done, total)`` counts points of the path;
     doubling the steps starts over. ``rough(maps)`` is called before the steps are doubled, with what there is of the
     first text.
 
@@ -436,6 +396,6 @@ def conductance(
         tolerance, most, stable = TOLERANCE, ENOUGH, STABLE
     require_model(clf)
     budget = room_on(clf.device, budget)
-    run = sweep if tolerance is None else partial(sweep, visited=Visited(room_for(budget), most))
-    explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
+    visited = None if tolerance is None else Visited(room_for(budget), most)
+    explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress, rough, visited)
     return explainer.explain(text, pair, label, target, options, tolerance, most, word, stable)

@@ -42,6 +42,7 @@ class Maps(Result):
     steps: int
     head_error: np.ndarray  # [L, H] estimated L2 norm of the attribution's error; NaN = no estimate
     job: str = "class"  # of the model
+    precision: str = "float32"  # of the matrix products: float32, tf32, bfloat16
     truncated: bool = False  # the text was cut to the model's length
     notes: tuple[str, ...] = ()
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from .. import plugins
 from ..answers.answer import GOLD, Target
-from ..attribution.conductance import resolve_target, settled
+from ..attribution import attattr, integration
+from ..attribution.conductance import resolve_target
 from ..attribution.integration import room_on
-from ..attribution.rules import IntegrationOptions
+from ..attribution.precision import settled
+from ..attribution.rules import AttAttrOptions, IntegrationOptions
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data, unread
@@ -168,7 +170,8 @@ class Scoring:
         self.truncated = sum(e.truncated for e in encodings)
         self.unread = unread(data, encodings) if self.truncated and data.labels is not None else 0
         if isinstance(self.options, IntegrationOptions):
-            self.options = settled(self.options, clf, encodings, self.mask)
+            sweep = attattr.sweep if isinstance(self.options, AttAttrOptions) else integration.sweep
+            self.options = settled(self.options, clf, encodings, self.mask, sweep)
         targets: list[Target] = [None] * len(data)
         if target == GOLD and gold is not None:
             targets = [resolve_target(clf, GOLD, g) for g in gold]

@@ -85,6 +85,11 @@ def bfloat16_here(device: torch.device) -> bool:
     return any(flags.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
+def has_tf32(device: torch.device) -> bool:
+    """Whether a card has TF32."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
 FLOAT32, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
 _HALF: Any = WeakTensorKeyDictionary()  # weight -> its bfloat16 copy
 GPU = threading.RLock()  # held by the thread that starts work on a GPU
