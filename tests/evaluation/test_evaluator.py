@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import json
 import random
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
+from headviz.analyses.catalogue import ANALYSES
 from headviz.errors import Cancelled, ModelError, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.state_cache import plan
@@ -281,6 +283,18 @@ def test_bfloat16_says_how_far_it_agrees() -> None:
     assert result.largest == pytest.approx(float(np.abs(exact.logits - rough.logits).max()), abs=1e-5)
     assert 0 < result.largest < 0.3
     assert result.share > 0.8
+
+
+def test_every_comparison_names_its_precision() -> None:
+    exact, data, mask = worn_classifier(), some_data(), HeadMask.full(3, 4).without([(1, 1)])
+    for dtype, name in ((torch.float32, "float32"), (torch.bfloat16, "bfloat16")):
+        clf = dataclasses.replace(exact, model=copy.deepcopy(exact.model).to(dtype))
+        evaluator = Evaluator(clf, data)
+        steps = [step.comparison for step in evaluator.growing(mask)]
+        assert {c.precision for c in (*steps, evaluator.compare(mask))} == {name}
+        assert json.loads(evaluator.compare(mask).to_json())["precision"] == name
+        about = dict(ANALYSES["ablation"].view(headviz.ablate(evaluator)).about)
+        assert about.get("computed in", "float32") == name
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

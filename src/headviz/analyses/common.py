@@ -59,7 +59,7 @@ class Subject(Result):
     data_digest: str
     n: int
     metric: str
-    precision: str  # of the evaluations: float32 or bfloat16
+    precision: str  # of the evaluations: float32, tf32 or bfloat16
     rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers: those of several stacks
     stand_in: str = ""  # what stands in the place of heads that are off; empty = nothing
 
@@ -84,6 +84,7 @@ class Subject(Result):
             ("data", f"{self.data}, {self.n:,} examples"),
             ("metric", f"{self.called} {'–' if baseline != baseline else format(baseline, '.4f')}"),
             *((("in a head's place", self.stand_in),) if self.stand_in else ()),
+            *((("computed in", self.precision),) if self.precision != "float32" else ()),
         )
 
 

@@ -141,6 +141,7 @@ class Comparison(Result):
     confusion_full: NDArray[np.int64] | None  # [gold, predicted]
     confusion_masked: NDArray[np.int64] | None
     slices: tuple[Delta, ...]  # of the primary metric, by the data's slices
+    precision: str = "float32"  # what the layers computed in
 
     @property
     def primary(self) -> Delta:

@@ -339,7 +339,7 @@ class Evaluator(MaskEvaluator):
                     break
                 index = np.sort(self._order[:count])
                 answers = [self.data.answer.predicted(logits[index], self.order) for logits, _ in step]
-                yield part_of(self.data, mask, index, answers[0], answers[-1])
+                yield part_of(self.data, mask, index, answers[0], answers[-1], self.precision)
         yield from super().growing(mask, base)  # everything is computed
 
     @property

@@ -127,11 +127,13 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
     return [np.concatenate([units[i] for i in step]) for step in steps]
 
 
-def part_of(data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
+def part_of(
+    data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArray, masked: NDArray, precision: str = "float32"
+) -> Growing:
     """The comparison on some of the examples; ``full`` and ``masked`` are the answers to these alone."""
     answers = data.answer.answers(data.gold[index], full, data.label_names)
     comparison = answers.compare(masked, data.task.metrics, level=level(len(np.unique(data.units))), tested=False)
-    untested = replace(comparison, deltas=tuple(map(_untested, comparison.deltas)))
+    untested = replace(comparison, deltas=tuple(map(_untested, comparison.deltas)), precision=precision)
     return Growing(mask, untested, index, answers.gold, full, masked, len(data))
 
 
@@ -235,7 +237,8 @@ class MaskEvaluator(ABC):
         """A mask against the reference on the same examples, with all uncertainty."""
         answers = self.answers(reference, progress=progress, cancel=cancel)
         masked = self.predictions(mask, progress=progress, cancel=cancel)
-        return answers.compare(masked, self.data.task.metrics, self.data.slices)
+        comparison = answers.compare(masked, self.data.task.metrics, self.data.slices)
+        return replace(comparison, precision=self.precision)
 
     def growing(
         self,
@@ -256,6 +259,7 @@ class MaskEvaluator(ABC):
         answers = self.answers(reference, progress=progress, cancel=cancel)
         masked = self.predictions(mask, progress=progress, cancel=cancel)
         comparison = answers.compare(masked, self.data.task.metrics, self.data.slices)
+        comparison = replace(comparison, precision=self.precision)
         yield Growing(mask, comparison, np.arange(n), answers.gold, answers.full, masked, n, self.cut_off)
 
 

@@ -163,10 +163,11 @@ def view(result: Interactions) -> View:
         groups = [[", ".join(map(str, group)), len(group)] for group in result.groups]
         caption = "Heads joined by pairs that stand in for each other."
         parts.append(Table("interactions_groups", ("heads", "how many"), groups, caption))
+    about = result.subject.about(result.loss)
     return View(
         finding(result),
         tuple(parts),
-        about=(*result.subject.about(result.loss)[:2], ("loss", f"{result.loss:.4f}")),
+        about=(*about[:2], ("loss", f"{result.loss:.4f}"), *about[3:]),
         rows=result.subject.rows,
         note="In loss; Backup pairs asks the same of the metric. A pair may be clear in one only.",
     )
