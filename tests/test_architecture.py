@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+import headviz
 from support.loaded import loaded_by
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -349,6 +352,79 @@ def late():
     assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
     assert page("ui.pages.runs.steps") == "pages.runs"
     assert page("ui.shell.state") == "shell"
+
+
+def defined(text: str) -> set[str]:
+    """The names that a module defines, those that it imports and hands on among them."""
+    result: set[str] = set()
+    for node in parsed(text).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            result.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            result |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            result |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return result
+
+
+def docstrings(text: str) -> Iterator[str]:
+    for node in ast.walk(parsed(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (words := ast.get_docstring(node)):
+            yield words
+
+
+def exists(path: str) -> bool:
+    """Whether a dotted path is a module, or a name that its longest module defines."""
+    module, rest = path, list[str]()
+    while module not in MODULES:
+        module, _, last = module.rpartition(".")
+        rest.insert(0, last)
+    if not rest:
+        return True
+    return rest[0] in (headviz.__all__ if not module else defined(TEXTS[module]))
+
+
+def wrong_names(name: str, text: str, is_package: bool) -> list[str]:
+    """What docstrings of a module name as a file, a module or a member of one, and is none.
+
+    Checked are paths of files, ``headviz.…``, ``package.name``, and ``name`` in a package's own docstring.
+    """
+    package = name if is_package else name.rpartition(".")[0]
+    inside = {n: t for n, t in TEXTS.items() if n == package or n.startswith(f"{package}.")}
+    wrong = []
+    for words in docstrings(text):
+        paths = re.findall(r"\b(?:bench|docs|examples|study|tests|tools)/[\w/-]+\.(?:py|md)\b", words)
+        wrong += [path for path in paths if not (ROOT / path).is_file()]
+        for path in re.findall(r"``(\w+(?:\.(?:[a-z0-9_]+|[A-Z]\w*))+)``", words):
+            first, _, rest = path.partition(".")
+            places = {".".join(filter(None, [place, first])) for place in ("", package)} & MODULES.keys()
+            if first == "headviz":
+                places, rest = {""}, rest
+            if places and not any(exists(f"{place}.{rest}".strip(".")) for place in places):
+                wrong.append(path)
+    if is_package and package and (own := ast.get_docstring(parsed(text))):
+        known = {part for n in inside for part in n.split(".")} | {"headviz", *headviz.__all__}
+        known.update(*map(defined, inside.values()))
+        wrong += [word for word in re.findall(r"``([a-z_]+)``", own) if word not in known]
+    return wrong
+
+
+def test_what_docstrings_name_exists() -> None:
+    result = {n: bad for n, text in TEXTS.items() if (bad := wrong_names(n, text, MODULES[n].name == "__init__.py"))}
+    assert not result
+    text = (
+        "'''``states``, ``record``, ``scores.parts``, ``engine.Job``, ``headviz.load``, ``clf.job``, bench/gone.py'''"
+    )
+    assert wrong_names("runs", text, True) == ["bench/gone.py", "scores.parts", "states"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["attention", "models.uneven"])
+def test_modules_that_import_transformers_can_be_the_first_import(name: str) -> None:
+    """Those where an import hook of ours runs; for the others it is enough that no imports form a circle."""
+    code = f"import headviz.{name}; from transformers.quantizers import auto; auto.AUTO_QUANTIZER_MAPPING['headviz']"
+    assert loaded_by(code, "transformers") == ["transformers"]
 
 
 def test_the_command_line_starts_without_heavy_imports() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -48,6 +49,4 @@ class _Finder(MetaPathFinder):
 
 
 def _register() -> None:
-    from . import uneven
-
-    uneven.register()
+    import_module(".uneven", __package__)  # registers at its end; it may be what imports transformers just now

@@ -57,8 +57,6 @@ class Cutter(HfQuantizer):
         return True
 
 
-def register() -> None:
-    """Tell transformers. A second time changes nothing."""
-    if METHOD not in auto.AUTO_QUANTIZER_MAPPING:
-        auto.register_quantization_config(METHOD)(PrunedHeads)
-        auto.register_quantizer(METHOD)(Cutter)
+if METHOD not in auto.AUTO_QUANTIZER_MAPPING:
+    auto.register_quantization_config(METHOD)(PrunedHeads)
+    auto.register_quantizer(METHOD)(Cutter)

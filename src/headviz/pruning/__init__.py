@@ -1,7 +1,7 @@
 """Pruning runs: a plan, an explicit state, one step at a time.
 
-``job`` has the pieces of a run, which ``run_plan`` does in this process; ``algorithms`` has the algorithms, ``repair``
-the ways to repair the kept weights. What is named here loads no torch.
+``job`` has the pieces of a run, which ``run_plan`` does in this process; ``algorithms`` has the algorithms,
+``reconstruction`` repairs the kept weights. What is named here loads no torch.
 """
 
 from .algorithms import ALGORITHMS, REPAIRS, Algorithm

@@ -124,7 +124,7 @@ class StepRecord:
 
 @dataclass(frozen=True, eq=False)
 class ScorePart:
-    """The values of a part of a scoring's examples; ``scores.parts`` joins them."""
+    """The values of a part of a scoring's examples; ``scores.scoring`` joins them."""
 
     tables: Mapping[str, np.ndarray]
     seconds: float

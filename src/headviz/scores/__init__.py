@@ -1,7 +1,7 @@
 """Head scores: how important each head is, by many definitions.
 
 ``SCORES`` and ``PRESETS`` list what there is, without torch. ``scoring`` has ``score_heads``, which gives one table,
-and ``score_progressive``, a growing one; ``parts`` measures a table in parts, on several machines say.
+``score_progressive``, which gives a growing one, and ``measure`` and ``join`` for parts of it, on several machines say.
 """
 
 from .catalogue import DEFAULT, PRESETS, SCORES, Preset, Score

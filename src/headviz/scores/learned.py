@@ -88,7 +88,7 @@ def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:
 
     Kept are the highest of the logits with Gumbel noise, which falls to 0. The gradient is that of ``soft_subset``. Li,
     Cotterell and Sachan (2021) keep the noise and let the temperature of that softmax fall, which keeps less here
-    (``bench/gate_temperatures.py``).
+    (``study/gate_temperatures.py``).
     """
 
     def draw(logits: Tensor, done: float, generator: torch.Generator) -> Drawn:

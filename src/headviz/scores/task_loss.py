@@ -75,7 +75,7 @@ def scored_model(
 def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric: str | None) -> Summary:
     """metric(full) − metric(full without the head): positive = the head helps.
 
-    The intervals are those of every other comparison on the same examples (``evaluation.comparison``); draws of the
+    The intervals are those of every other comparison on the same examples (``answers.comparison``); draws of the
     examples give the standard errors, and how stable the ranking is.
     """
     name = check_metric(data, metric)

@@ -1,7 +1,7 @@
 """The table of supported model families, one sheet for each.
 
 A new family is its sheet and one entry here; the contract tests then run over it. It needs transformers' attention
-interface, or attention modules of ours. Plugins add their sheets under their ``model_type``.
+interface, or attention modules of ours. Plugins add their sheets by model type.
 """
 
 from __future__ import annotations
