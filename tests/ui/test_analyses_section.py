@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -50,3 +51,15 @@ def test_a_job_prunes_by_the_order_that_its_page_has_chosen(monkeypatch: Any) ->
         assert request.option("scores").split(",")[0] == "taylor"
     finally:
         grades_of(str)
+
+
+@pytest.mark.parametrize("select", ["other", "same"])
+@pytest.mark.parametrize("name", [name for name, analysis in ANALYSES.items() if analysis.recipe is not None])
+def test_a_recipe_uses_the_names_that_its_options_say(name: str, select: str) -> None:
+    """The page defines them before the recipe."""
+    analysis = ANALYSES[name]
+    options = {option.name: option.default for option in analysis.options}
+    options |= {"select": select} if analysis.asks("select") else {}
+    code = ast.parse(analysis.recipe(options))
+    used = {node.id for node in ast.walk(code) if isinstance(node, ast.Name)}
+    assert used & {"evaluator", "some", "other", "checkpoints"} == analysis.recipe_names(options)

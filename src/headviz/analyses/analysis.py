@@ -120,8 +120,8 @@ class Analysis:
     run: Callable[[Request], Any]
     figure: Callable[[Any], Figure]  # of the result, for a page of its own
     view: Callable[[Any], View]
-    # From the options' values, Python that ends with ``result = …``. It may use clf, data, mask, evaluator, some
-    # (a training sample), other (a second data set) and checkpoints (a folder).
+    # From the options' values, Python that ends with ``result = …``. It may use clf, data and mask, if it needs them,
+    # and what ``recipe_names`` gives.
     recipe: Callable[[Mapping[str, Any]], str] | None = None
     needs: tuple[Need, ...] = ("model", "data")
     options: tuple[Option, ...] = ()
@@ -151,6 +151,18 @@ class Analysis:
 
     def asks(self, option: str) -> bool:
         return any(o.name == option for o in self.options)
+
+    def recipe_names(self, options: Mapping[str, Any]) -> set[str]:
+        """What its recipe may use, by these values of its options: ``evaluator``, ``some`` (a training sample),
+        ``other`` (a second data set) and ``checkpoints`` (a folder)."""
+        scores = self.asks("score") or self.asks("scores")
+        uses = {
+            "evaluator": "model" in self.needs and (self.evaluates or SELECT in self.options),
+            "some": SAMPLES in self.options and (scores or options.get("select") == "other"),
+            "other": self.asks("other-task"),
+            "checkpoints": self.asks("checkpoints"),
+        }
+        return {name for name, used in uses.items() if used}
 
 
 def arguments(request: Request, *options: str) -> dict[str, Any]:
