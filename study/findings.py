@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headviz.answers.metrics import metric_title
-from headviz.reference import published
+from headviz.extras.tickets.published import published
 from headviz.statistics.resampling import spearman
 from study.leads import DEV
 from study.models import FOLDERS, RESULTS
@@ -199,7 +199,7 @@ def _thesis(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]
         ]
         for score in ("thesis-2024", "taylor", "gates")
     }
-    (printed,) = published("pruned")
+    printed = published("pruned")
     by_task = dict(zip(printed.rows["method"], printed.rows["thesis metric"], strict=True))
     return {
         "shared": "\n".join(table([*TASKS.values()], [[percent(share) for share in alike["thesis-2024"]]])),
@@ -246,7 +246,7 @@ def _wnli(cells: Cells) -> dict[str, str]:
     won = tickets(own)
     assert all(won), "not every network is a ticket: the heading of finding 5 does not hold"
     full = [c["full"]["accuracy"] for c in own]
-    (printed,) = published("tickets")
+    printed = published("tickets")
     column = printed.rows["row"].index(FOLDERS["wnli"])
     values = {row[column] for name, row in printed.rows.items() if name.endswith(" ticket") and row[column]}
     return {

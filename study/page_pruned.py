@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from headviz.extras.tickets.published import published
 from headviz.pruning import ALGORITHMS
-from headviz.reference import published
 from study.leads import LEVEL, balanced, lead, lead_over_range
 from study.models import FOLDERS
 from study.orders import AGAINST, AHEAD_IN, PRICES
@@ -109,7 +109,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
     if any("tied" not in c["steps"][0] for c in by_cost):
         anew = [f"{seed_of(c)} by {ALGORITHMS[c['algorithm']].title}" for c in by_cost if "tied" in c["steps"][0]]
         yield from [BY_LAYER + (f" Computed anew: {', '.join(anew)}." if anew else ""), ""]
-    (thesis,) = published("pruned")
+    thesis = published("pruned")
     if FOLDERS[task] in thesis.rows["method"]:
         column = thesis.rows["method"].index(FOLDERS[task])
         told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from headviz.evaluation.verdict import MARGIN
+from headviz.extras.tickets.published import published
 from headviz.extras.tickets.winning import Ticket, false_win_rate, highest_within, ticket
 from headviz.pruning import ALGORITHMS
-from headviz.reference import published
 from headviz.statistics.intervals import mean_and_sd
 from study.models import FOLDERS
 from study.orders import AGAINST
@@ -187,7 +187,7 @@ def _leads(leads: list[np.ndarray], own: Cells | None = None) -> Iterator[str]:
 
 def _published(task: str) -> Iterator[str]:
     """The thesis's figures for BERT-base on this task."""
-    (tickets,), (lottery,) = published("tickets"), published("lottery")
+    tickets, lottery = published("tickets"), published("lottery")
     for what, rows, head in (
         ("6.2, winning tickets, %", tickets.rows, "row"),
         ("6.4, 80 % off", lottery.rows, "method"),

@@ -12,12 +12,12 @@ from scipy.stats import t as student
 import headviz
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
+from headviz.extras.tickets.published import published
 from headviz.extras.tickets.thesis_tables import table_62, table_64
 from headviz.extras.tickets.winning import PUBLISHED_TASKS, highest, highest_within, ticket, ticket_rows, tickets, wins
 from headviz.extras.tickets.winning import table as report_tickets
 from headviz.heads import HeadMask
 from headviz.pruning.job import run_plan
-from headviz.reference import find
 from headviz.scores.masked_words import masked_gates, masked_lm_scores, masked_places, masked_rows
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan
@@ -43,10 +43,11 @@ def printed(cell):
 
 def test_the_criterion_on_the_thesis_table():
     """Every ticket of its Table 6.2 wins on the printed figures, but for two that win before rounding only."""
-    full = find("tickets", "full BERT-base").rows["full BERT-base"]
+    rows = published("tickets").rows
+    full = rows["full BERT-base"]
     losing = []
     for row in ("IGSPF", "IGSPP", "one-shot ISP"):
-        cells = find("tickets", f"{row} ticket").rows[f"{row} ticket"]
+        cells = rows[f"{row} ticket"]
         for task, whole, cell in zip(PUBLISHED_TASKS, full, cells, strict=False):
             if cell and not wins(printed(whole)[0], *printed(cell)):
                 losing.append((row, task))

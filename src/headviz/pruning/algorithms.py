@@ -126,7 +126,6 @@ class Algorithm:
     of_remaining: bool = False  # κ counts the heads that are left, not all heads
     only_score: str | None = None  # the score that the method is defined by
     default_repair: str = "none"
-    thesis_row: str | None = None  # its row in the thesis's tables of winning tickets
     after: str = ""  # the algorithm that it stands after in lists; empty = it stands last
 
     def __post_init__(self) -> None:
@@ -161,7 +160,6 @@ _ENTRIES = (
         score_masked,
         retrains=True,
         rescores=True,
-        thesis_row="IGSPF",
     ),
     Algorithm(
         "igspp",
@@ -173,7 +171,6 @@ _ENTRIES = (
         retrains=True,
         rescores=True,
         scores_trained=True,
-        thesis_row="IGSPP",
     ),
     Algorithm(
         "isp",
@@ -195,7 +192,6 @@ _ENTRIES = (
         "thesis",
         score_once,
         retrains=True,
-        thesis_row="one-shot ISP",
     ),
     Algorithm(
         "mask-search",
@@ -243,11 +239,6 @@ def of_one_scoring(retrains: bool) -> str:
 def retrains(name: str) -> bool:
     """Whether a recorded run trained its pruned models; False for a plugin's algorithm that is not loaded here."""
     return name in ALGORITHMS and ALGORITHMS[name].retrains
-
-
-def thesis_row(name: str) -> str | None:
-    """The algorithm's row in the thesis's tables; None if it has none, or is not loaded here."""
-    return ALGORITHMS[name].thesis_row if name in ALGORITHMS else None
 
 
 if not TYPE_CHECKING:

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-FILES = {
-    "michel": "michel_bert.csv",
-    "michel-wmt": "michel_wmt.csv",
-    "bands": "thesis_correlation_bands.csv",
-    "lottery": "thesis_lottery_80pct.csv",
-    "pruned": "thesis_pruned_no_retraining_70pct.csv",
-    "tickets": "thesis_winning_tickets.csv",
-}
+FILES = {"michel": "michel_bert.csv", "michel-wmt": "michel_wmt.csv", "bands": "thesis_correlation_bands.csv"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,11 @@ class Published:
 @cache
 def published(name: str) -> tuple[Published, ...]:
     """The tables of one file, in order; ``name`` is a key of ``FILES``."""
-    text = (files(__name__) / FILES[name]).read_text(encoding="utf-8")
+    return tuple(tables_in((files(__name__) / FILES[name]).read_text(encoding="utf-8")))
+
+
+def tables_in(text: str) -> list[Published]:
+    """The tables of a file's text, in order."""
     tables: list[Published] = []
     title = ""
     rows: dict[str, tuple[str, ...]] = {}
@@ -53,7 +50,7 @@ def published(name: str) -> tuple[Published, ...]:
             rows[first] = tuple(c.strip() for c in cells)
     if rows:
         tables.append(Published(title, rows))
-    return tuple(tables)
+    return tables
 
 
 def find(name: str, row: str) -> Published:

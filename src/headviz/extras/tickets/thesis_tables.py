@@ -19,9 +19,8 @@ from ...display import numbers
 from ...errors import RunError
 from ...evaluation.verdict import MARGIN, points_up
 from ...options import Option, add_options
-from ...pruning.algorithms import retrains, thesis_row
+from ...pruning.algorithms import retrains
 from ...pruning.state import State
-from ...reference import published
 from ...results import Result
 from ...runs.queue import look
 from ...runs.reading import state_of
@@ -30,6 +29,7 @@ from ...runs.registry import Registry
 from ...statistics.intervals import mean_and_sd
 from ...storage.paths import kind_at, outside_path
 from ...tasks import points_in
+from .published import ROWS, published
 from .winning import (
     caveat,
     check_margin,
@@ -47,7 +47,7 @@ from .winning import (
 # task -> column of the published table
 COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
 COLUMNS_64: tuple[str, ...] = ("mnli", "qnli", "mrpc", "sst2", "cola")
-# our score -> its row in 6.3; the rows of 6.4 are those of the table of algorithms
+# our score -> its row in 6.3
 ROWS_63 = {
     "taylor": "Michel (alpha 1.0)",
     "michel-2019": "Michel (alpha 1.0)",
@@ -154,11 +154,10 @@ def _full(state: State, metric: str, retrained: bool) -> tuple[float | None, flo
 def _published(plan: Mapping[str, Any], retrained: bool) -> str:
     """The figure of Table 6.4 (retrained) or 6.3 for the same task and algorithm or score; "" if there is none."""
     if retrained:
-        file, columns, row = "lottery", COLUMNS_64, thesis_row(plan["algorithm"])
+        table, columns, row = published("lottery"), COLUMNS_64, ROWS.get(plan["algorithm"])
     else:
-        file, columns, row = "pruned", COLUMNS_63, ROWS_63.get(plan["score"])
-    table = next((candidate for candidate in published(file) if row in candidate.rows), None)
-    if table is None or row is None or plan["task"] not in columns:
+        table, columns, row = published("pruned"), COLUMNS_63, ROWS_63.get(plan["score"])
+    if row is None or plan["task"] not in columns:
         return ""
     return table.rows[row][columns.index(plan["task"])]
 

@@ -27,14 +27,14 @@ from ...answers.metrics import continued, remark
 from ...display import numbers
 from ...errors import OptionError
 from ...evaluation.verdict import MARGIN, points_up
-from ...pruning.algorithms import ALGORITHMS, retrains, thesis_row
+from ...pruning.algorithms import ALGORITHMS, retrains
 from ...pruning.plan import PruningPlan
 from ...pruning.state import State, StepRecord
-from ...reference import find
 from ...results import Result
 from ...statistics.intervals import mean_and_sd
 from ...statistics.significance import LEVEL
 from ...tasks import points_in
+from .published import ROWS, published
 
 # task -> its column in the thesis's Table 6.2
 PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")
@@ -200,11 +200,11 @@ def comparable(state: State) -> bool:
 
 def published_cells(task: str, algorithm: str) -> tuple[float, str, str]:
     """The thesis's sparsity (a share), ticket and full model for a cell of its Table 6.2; NaN and '' if not printed."""
-    row = thesis_row(algorithm)
+    row = ROWS.get(algorithm)
     if row is None or task not in PUBLISHED_TASKS:
         return math.nan, "", ""
     column = PUBLISHED_TASKS.index(task)
-    table = find("tickets", f"sparsity {row}")
+    table = published("tickets")
     share = table.numbers(f"sparsity {row}")[column] / 100
     return share, table.rows[f"{row} ticket"][column], table.rows["full BERT-base"][column]
 
