@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import headviz
 from headviz.cli import main
-from headviz.evaluation import mask_evaluator
+from headviz.evaluation import evaluator, mask_evaluator
+from headviz.models.fast.linear import bfloat16_here
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.tiny import tiny_folder
@@ -274,3 +276,22 @@ def test_an_empty_column_is_refused_before_all_else(capsys: pytest.CaptureFixtur
         said = mistake(capsys, *words, "--task", "custom", f"{name}=")
         assert name in said
         assert "empty" in said or "text columns" in said
+
+
+def test_evaluate_in_a_precision(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
+    words = ("evaluate", "--model", model, *custom(data))
+    assert "precision" not in call(capsys, *words, "--precision", "tf32")  # on a processor that is float32
+    assert "bfloat16" in mistake(capsys, *words, "--precision", "float8")
+    if bfloat16_here(torch.device("cpu")):
+        result = call(capsys, *words, "--precision", "bfloat16", "--off", "1.2", "--compare")
+        assert result["precision"] == result["comparison"]["precision"] == "bfloat16"
+        assert main(list(map(str, (*words, "--precision", "bfloat16")))) == 0
+        assert re.search(r"computed in +bfloat16", capsys.readouterr().out)
+
+
+def test_what_pruning_reports_is_measured_in_float32(
+    capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "fastest", lambda *_: pytest.fail("the precision was left to the device"))
+    words = ("--model", model, *custom(data), "--off", "0.0", "--out", tmp_path / "small")
+    assert call(capsys, "prune", *words)["metrics"]

@@ -29,6 +29,7 @@ from ..demo import planted_heads
 from ..display.recipes import Code, call
 from ..errors import OptionError, TaskError, shown, whole_number
 from ..evaluation.dispatch import evaluator_of
+from ..evaluation.evaluator import EvaluatorOptions
 from ..evaluation.plain import class_order
 from ..heads import DRAWS, HeadId, HeadMask, draws, grid_values, in_lowest, ordered, tied
 from ..models.loading import load
@@ -101,7 +102,8 @@ class Half:
         weights: NDArray | None = None,
     ) -> None:
         self.data, self.label_order = data, label_order
-        self.evaluator = evaluator_of(clf, data, label_order=label_order)
+        exact = EvaluatorOptions(precision="float32")  # what grades are tested on
+        self.evaluator = evaluator_of(clf, data, exact, label_order=label_order)
         self.gold, answer = np.asarray(self.evaluator.data.gold), self.evaluator.data.answer
         n = answer.answers(self.gold, self.gold, ()).units
         if weights is None or weights.shape[1] != n:  # some queries, without a relevant passage, are no units

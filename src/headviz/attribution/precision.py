@@ -98,4 +98,4 @@ def computed_in(clf: Classifier, precision: str) -> str:
         return str(clf.dtype).removeprefix("torch.")
     if precision == BFLOAT16 and clf.device.type != "cuda" and not bfloat16_here(clf.device):
         return FLOAT32
-    return precision
+    return FLOAT32 if precision == TF32 and not has_tf32(clf.device) else precision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import headviz
@@ -10,6 +11,7 @@ import headviz
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
 from ..answers.metrics import metric_title
+from ..evaluation.precision import PRECISION
 from ..options import Option, add_options
 from ..progress import progress_bar
 from ..tasks import why_undefined
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 
 EVALUATOR = (
-    Option("precision", "float32", "float32, or bfloat16 with its agreement", metavar="P"),
+    replace(PRECISION, default="float32"),  # tables are kept and tested
     Option("memory", 1024, "for kept states, in MiB", least=1, metavar="MIB"),
 )
 FEWER = "--limit N takes fewer examples."

@@ -18,9 +18,10 @@ from ..display.sentences import heads_named, mask_cost
 from ..display.table import change_table
 from ..errors import OptionError
 from ..evaluation.plain import class_order, undefined_for
+from ..evaluation.precision import PRECISION
 from ..heads import HeadId
 from ..models.stand_in import ZERO
-from ..options import Option, add_options
+from ..options import Option, add_options, check_options
 from ..progress import note_above, progress_bar
 from ..storage.exchange import restored
 from ..tasks import points_in
@@ -52,6 +53,7 @@ OPTIONS = (
         "also evaluate with every head: change of each metric with its interval and p, flips, confusion, slices",
     ),
     Option("fast", False, "show the answer on a few examples at once and as it grows to all of them"),
+    PRECISION,
 )
 
 
@@ -65,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    check_options(args, OPTIONS)
     if args.compare and args.mask is None and args.off is None:
         raise OptionError("--compare is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     if args.slice_column and not args.compare:
@@ -81,13 +84,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     compared = {}
     with progress_bar("evaluating", "--limit N takes fewer examples, --fast shows the answer as it grows.") as progress:
         if args.fast or args.compare:
-            evaluator = headviz.evaluator_of(clf, data, **options)
+            evaluator = headviz.evaluator_of(clf, data, headviz.EvaluatorOptions(precision=args.precision), **options)
             for step in evaluator.growing(mask, progress=progress):
                 if args.fast and step.counted:
                     note_above(so_far(step))
             comparison, result = step.comparison, evaluator.evaluate(mask)
         else:
-            result = headviz.evaluate(clf, data, mask, progress=progress, **options)
+            result = headviz.evaluate(clf, data, mask, precision=args.precision, progress=progress, **options)
         if args.compare:
             compared = {"comparison": comparison.to_dict()}
             if result.draws:
@@ -149,6 +152,8 @@ def show(result: dict[str, Any]) -> str:
     for name, drawn in result.get("draws", {}).items():
         ends = "" if drawn["low"] is None else f" [{fixed(drawn['low'], digits)}, {fixed(drawn['high'], digits)}]"
         rows.append((f"{name} over {len(drawn['values'])} draws", fixed(drawn["mean"], digits) + ends))
+    if "precision" in result:
+        rows.append(("computed in", result["precision"]))
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
     signed += [f"{metric_title(name)} has no value: {reason}." for name, reason in result["undefined"].items()]

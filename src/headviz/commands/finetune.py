@@ -122,7 +122,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         warn(f"the learning curve so far: {curve}")
         raise
     with progress_bar("evaluating") as progress:
-        result = headviz.evaluate(trained.classifier, dev, label_order=args.label_order, progress=progress)
+        result = headviz.evaluate(
+            trained.classifier, dev, label_order=args.label_order, precision="float32", progress=progress
+        )
     cost = trained.classifier.cost()
     report = {
         "out": str(out),

@@ -137,7 +137,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def _costs(args: argparse.Namespace, clf: Any, smaller: Any, data: Dataset) -> dict[str, Any]:
     """What the removed heads change on the dev data, for the card and for the output."""
     with progress_bar("evaluating") as bar:
-        before, after = (headviz.evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
+        before, after = (
+            headviz.evaluate(m, data, label_order=args.label_order, precision="float32", progress=bar)
+            for m in (clf, smaller)
+        )
     metrics = {name: value for name, value in after.metrics.items() if value == value}
     change = None
     if before.gold is not None:

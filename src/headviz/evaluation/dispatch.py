@@ -19,9 +19,10 @@ from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import Donors, PlaceMeans, TextRows
-from .evaluator import AUTO, Evaluator, EvaluatorOptions
+from .evaluator import Evaluator, EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, check_inputs, class_order, gold_for
+from .precision import AUTO
 from .stand_ins import required, standing_in
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def evaluate(
         )
         result = evaluator.evaluate(mask, progress=progress, cancel=cancel)
         return replace(result, seconds=time.perf_counter() - start)  # with the time that making it took
+    if precision not in (AUTO, "float32"):
+        raise OptionError(f"'{clf.name}' is evaluated in its own precision; '{precision}' is for classifiers.")
     data.answer.refuse(clf, data)
     clf = _filled(clf, stand_in, reference, label_order, None, cancel)
     evaluation: Evaluation = plugins.function(evaluate_job)(

@@ -28,7 +28,7 @@ from ..answers.answer import no_numbers
 from ..errors import ModelError, OptionError, TaskError, require_kind
 from ..heads import HeadId, HeadMask
 from ..models.fast.gpu import fetch, free
-from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products
+from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products, has_tf32
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
 from ..models.network import Network, require_model
@@ -52,6 +52,7 @@ from .plain import (
     stands_in,
     unread,
 )
+from .precision import AUTO, PRECISION
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
@@ -63,11 +64,9 @@ Off = tuple[HeadId, ...]
 MaskKey = tuple[Off, int]  # the heads off, and the draw of what stands in their place
 
 SAMPLE = 256  # texts on which a precision is compared with float32
-AUTO = "auto"
 AGREE = 0.05  # the largest difference of a logit that counts as agreement, in standard deviations of the logits
 GIB = 2**30
 GPU_SHARE = 0.4  # of a GPU's free memory that kept states may take
-PRECISIONS = (AUTO, FLOAT32, TF32, BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,10 @@ def dtype_of(clf: Classifier, precision: str) -> torch.dtype:
     return torch.bfloat16
 
 
-def name_of(precision: str, dtype: torch.dtype) -> str:
+def name_of(precision: str, dtype: torch.dtype, device: torch.device) -> str:
     """The name of the precision in which the layers compute."""
-    return TF32 if precision == TF32 and dtype == torch.float32 else str(dtype).removeprefix("torch.")
+    fast = precision == TF32 and dtype == torch.float32 and has_tf32(device)
+    return TF32 if fast else str(dtype).removeprefix("torch.")
 
 
 def fastest(clf: Classifier, encodings: Sequence[Encoding]) -> str:
@@ -163,7 +163,7 @@ class EvaluatorOptions(Options):
     chunk_tokens: int | None = option(
         None, "tokens that go through a layer at once", usual="1,536; on a GPU 65,536", least=1
     )
-    precision: str = option(AUTO, "of the layers", choices=PRECISIONS)
+    precision: str = option(PRECISION.default, PRECISION.help, PRECISION.choices)
 
     def room_on(self, device: torch.device) -> int:
         """The budget in bytes."""
@@ -348,7 +348,7 @@ class Evaluator(MaskEvaluator):
 
     @property
     def precision(self) -> str:
-        return name_of(self._precision, self._stages.dtype)
+        return name_of(self._precision, self._stages.dtype, self.clf.device)
 
     @property
     def stand_in(self) -> str:

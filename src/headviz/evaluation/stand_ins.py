@@ -25,7 +25,7 @@ from ..models.network import Fill, require_model
 from ..models.stand_in import CONSTANT, MEAN, ZERO, StandIn
 from ..progress import Cancel, Progress, after, tracked
 from ..tasks.dataset import require_dataset
-from .evaluator import Evaluator
+from .evaluator import Evaluator, EvaluatorOptions
 from .plain import BATCH_TOKENS, batches, class_order, encode_data, gold_for
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ def _losses(
 ) -> np.ndarray:
     """[L, H] the mean loss with each head alone off; NaN where the model has no head."""
     fill = Fill(CONSTANT, tuple(values), len(reference), reference.digest)
-    evaluator = Evaluator(cast("Classifier", clf.filled(fill)), reference, label_order=label_order)
+    exact = EvaluatorOptions(precision="float32")
+    evaluator = Evaluator(cast("Classifier", clf.filled(fill)), reference, exact, label_order=label_order)
     labels = clf.answer.tensor(gold)
     out = np.full((clf.num_layers, clf.num_heads), np.nan)
     for head in tracked(clf.present.kept, progress, cancel):

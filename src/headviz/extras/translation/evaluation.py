@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...errors import MOST_BEAMS, ModelError, OptionError, TaskError, shown, whole_number
-from ...evaluation.evaluator import AUTO
 from ...evaluation.mask_evaluator import MaskEvaluator
 from ...evaluation.plain import BATCH_TOKENS, Evaluation, batches, stands_in
+from ...evaluation.precision import AUTO
 from ...heads import HeadMask
 from ...models.base import Model
 from ...models.network import require_model
