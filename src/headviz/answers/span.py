@@ -231,17 +231,7 @@ class Span(Answer):
         return self.plain(logits)
 
     def plain(self, logits: NDArray) -> NDArray[np.int64]:
-        z = np.asarray(logits, dtype=np.float64)
-        starts, ends = (np.where(np.isnan(logit), -np.inf, logit) for logit in (z[:, 1::2, 0], z[:, 2::2, 1]))
-        best, spans = z[:, 0].sum(axis=1), np.full((len(z), 2), -1, dtype=np.int64)
-        for distance in range(min(LONGEST, starts.shape[1])):  # from the first unit to the last
-            sums = starts[:, : starts.shape[1] - distance] + ends[:, distance:]
-            first = sums.argmax(axis=1)
-            top = sums[np.arange(len(z)), first]
-            better = top > best
-            best = np.where(better, top, best)
-            spans[better] = np.stack([first, first + distance], axis=1)[better]
-        return spans
+        return np.stack(_best_span(np, np.asarray(logits, dtype=np.float64)), axis=1)
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         ((first, last),) = self.plain(values[None])
@@ -280,7 +270,8 @@ class Span(Answer):
     def chosen(self, logits: Tensor, targets: Tensor) -> Tensor:
         import torch
 
-        predicted = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(targets.device)
+        exact = (logits.cpu() if logits.device.type == "mps" else logits).detach().double()
+        predicted = torch.stack(_best_span(torch, exact), dim=1).to(targets.device)
         return torch.where(targets == -2, predicted, targets)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
@@ -356,6 +347,21 @@ class Span(Answer):
             each = -np.take_along_axis(z, place, axis=-1)[..., 0]
             total += np.where(np.isfinite(each), each, 0.0) / 2
         return total
+
+
+def _best_span(library: Any, logits: Any) -> tuple[Any, Any]:
+    """Numbers [n] of the first and the last unit, -1 for no answer, of logits of this library: numpy or torch."""
+    where, starts, ends = library.where, logits[:, 1::2, 0], logits[:, 2::2, 1]
+    starts, ends = (where(library.isnan(of_units), -library.inf, of_units) for of_units in (starts, ends))
+    best = logits[:, 0].sum(axis=1)
+    first = last = library.full_like(best, -1, dtype=library.int64)
+    for distance in range(min(LONGEST, starts.shape[1])):  # from the first unit to the last
+        sums = starts[:, : starts.shape[1] - distance] + ends[:, distance:]
+        top, begin = library.amax(sums, 1), sums.argmax(1)
+        better = top > best
+        best, first = where(better, top, best), where(better, begin, first)
+        last = where(better, begin + distance, last)
+    return first, last
 
 
 def span_text(passage: str, span: Sequence[int]) -> str:

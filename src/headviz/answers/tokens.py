@@ -404,11 +404,14 @@ class Tokens(Answer):
         words = min(wide.shape[1], labels.shape[1])
         wide[:, :words] = labels[:, :words]
         counted = (wide != IGNORED) & ~logits.isnan().any(dim=-1)
-        each = torch.nn.functional.cross_entropy(logits[counted], wide[counted], reduction="none")
+        # the others are 0 and not left out: how many there are, a GPU would be waited for
+        numbers, tags = logits.where(counted[..., None], 0.0), wide.where(counted, IGNORED)
+        each = torch.nn.functional.cross_entropy(
+            numbers.flatten(0, 1), tags.flatten(), reduction="none", ignore_index=IGNORED
+        ).view(counted.shape)
         if reduction == "mean":
-            return each.mean()
-        table = torch.zeros(counted.shape, dtype=each.dtype, device=each.device).masked_scatter(counted, each)
-        of_texts = table.sum(dim=1) / counted.sum(dim=1).clamp(min=1)
+            return each.sum() / counted.sum()
+        of_texts = each.sum(dim=1) / counted.sum(dim=1).clamp(min=1)
         return of_texts if reduction == "none" else of_texts.sum()
 
     def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:

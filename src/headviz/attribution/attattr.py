@@ -24,7 +24,7 @@ from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from ..storage.store import Store, store_for
 from .conductance import Explainer, Label, MapsOptions, Texts
-from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
+from .integration import BUDGET, gradients, in_groups, nodes_at_once, room_on
 from .maps import Maps
 from .rules import AUTO, LOGIT, PROBABILITY, SCALING_RULES, AttAttrOptions
 from .walk import ExampleMaps, Swept, Walk
@@ -92,7 +92,7 @@ def sweep(
 ) -> list[ExampleMaps]:
     """Every layer in turn; nodes and examples in chunks of the budget. Progress is reported in layers of examples."""
     result = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
-    return [maps for wait in in_turn((group.maps() for group in result), clf.device) for maps in wait()]
+    return [maps for wait in in_turn(map(Swept.maps, result), clf.device) for maps in wait()]
 
 
 def swept(
@@ -106,20 +106,15 @@ def swept(
     progress: Progress | None = None,
 ) -> Iterator[Swept]:
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
-    done = 0
-    for part in groups(clf, encodings, options.steps, budget):
-        group_progress = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
-        try:
-            with products(clf.device, options.precision):
-                result = _sweep_walk(
-                    Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, group_progress
-                )
-        except torch.OutOfMemoryError:
-            settings = (options, mask, less_than(budget), cancel, group_progress)
-            yield from swept(clf, encodings[part], targets[part], *settings)
-        else:
-            yield result
-        done += len(encodings[part])
+
+    def run(part: slice, room: int) -> Swept:
+        part_progress = after(progress, part.start * clf.num_layers, len(encodings) * clf.num_layers)
+        with products(clf.device, options.precision):
+            walk = Walk(clf, encodings[part], targets[part], mask)
+            return _sweep_walk(walk, options, room, cancel, part_progress)
+
+    nodes = len(SCALING_RULES[options.rule](options.steps).nodes)
+    return in_groups(clf, encodings, options.steps, nodes, budget, run)
 
 
 def _sweep_walk(
@@ -138,7 +133,8 @@ def _sweep_walk(
 
 def _layer(walk: Walk, layer: int, attention: Tensor, weights: Tensor, budget: int, of: str) -> tuple[Tensor, Tensor]:
     """(attribution, error map), each [B, h, T, T], of one layer; ``weights`` are nodes and their two weights."""
-    per_chunk, sums = nodes_at_once(walk, budget), torch.zeros(2, *attention.shape).to(attention)
+    per_chunk = nodes_at_once(walk.clf, walk.size, walk.length, budget)
+    sums = torch.zeros(2, *attention.shape).to(attention)
     for nodes, *by in zip(*(w.split(per_chunk) for w in weights), strict=True):
         scaled = (nodes.view(-1, 1, 1, 1, 1) * attention).flatten(0, 1).requires_grad_(True)  # [N·B, h, T, T]
         call = walk.call(edit_probs=_Replace(layer, scaled))

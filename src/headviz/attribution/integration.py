@@ -10,7 +10,7 @@ embedding.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,18 +20,18 @@ from torch import Tensor
 from ..answers.answer import Target
 from ..errors import whole_number
 from ..models.classifier import Classifier
-from ..models.fast.gpu import free, in_turn, put, repeated, runs_by_itself
+from ..models.fast.gpu import free, halves, in_turn, put, repeated, runs_by_itself, split_when_full, token_bytes
 from ..models.fast.linear import products
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, Rule
-from .walk import ExampleMaps, Swept, Walk
+from .walk import ExampleMaps, Swept, Walk, side_by_side
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from ..models.classifier import Encoding
 
-Layers = list[Tensor]  # [n, 1, h, T, T] of each layer
+Layers = list[Tensor]  # [n, 1, h, T, T] of each layer, or of all side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def _picked(table: Tensor, first: int, stride: int, last: int) -> Tensor:
 
 
 BUDGET = 2**30  # bytes
-LEAST = 2**28  # below that, a GPU that is full stays an error
+LEAST = 2**28  # with which a GPU begins that has less
 GPU_SHARE = 0.6  # of the memory that nobody uses, by default: several processes may share a GPU
 # More tokens in one pass are not faster on a processor: the activations no longer fit in its cache.
 TOKENS_AT_ONCE, GPU_TOKENS = 2048, 2**15
@@ -168,7 +168,7 @@ def sweep(
     call. Examples that share a pass are recomputed.
     """
     result = swept(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
-    return [maps for wait in in_turn((group.maps() for group in result), clf.device) for maps in wait()]
+    return [maps for wait in in_turn(map(Swept.maps, result), clf.device) for maps in wait()]
 
 
 def swept(
@@ -183,21 +183,17 @@ def swept(
     visited: Visited | None = None,
 ) -> Iterator[Swept]:
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
-    done, nodes = 0, len(RULES[options.rule].nodes(options.steps))
-    for part in groups(clf, encodings, options.steps, budget):
-        group_progress = after(progress, done * nodes, len(encodings) * nodes)
-        group_visited = visited if len(encodings[part]) == 1 else None
-        try:
-            with products(clf.device, options.precision):
-                width = _recorded_width(clf, encodings[part], nodes, options)
-                walk = Walk(clf, encodings[part], targets[part], mask, width)
-                result = sweep_walk(walk, options, budget, group_progress, cancel, group_visited, width > 0)
-        except torch.OutOfMemoryError:
-            settings = (options, mask, less_than(budget), cancel, group_progress, visited)
-            yield from swept(clf, encodings[part], targets[part], *settings)
-        else:
-            yield result
-        done += len(encodings[part])
+    nodes = len(RULES[options.rule].nodes(options.steps))
+
+    def run(part: slice, room: int) -> Swept:
+        part_progress = after(progress, part.start * nodes, len(encodings) * nodes)
+        part_visited = visited if len(encodings[part]) == 1 else None
+        with products(clf.device, options.precision):
+            width = _recorded_width(clf, encodings[part], nodes, options)
+            walk = Walk(clf, encodings[part], targets[part], mask, width)
+            return sweep_walk(walk, options, room, part_progress, cancel, part_visited, width > 0)
+
+    return in_groups(clf, encodings, options.steps, nodes, budget, run)
 
 
 def sweep_walk(
@@ -211,7 +207,7 @@ def sweep_walk(
 ) -> Swept:
     """The sweep of the examples of one walk."""
     grid = torch.tensor(RULES[options.rule].nodes(options.steps), dtype=walk.end.dtype)
-    per_chunk = nodes_at_once(walk, budget)
+    per_chunk = nodes_at_once(walk.clf, walk.size, walk.length, budget)
     if recorded and per_chunk >= len(grid):
         result = _from_record(walk, options, grid)
         if result is not None:
@@ -270,7 +266,8 @@ def _along(
     points = visited.take(text, grid) if visited is not None else None
     new, pace = (alphas, 1) if points is None else (alphas[1::2], 2)  # a new node stands for ``pace`` in the sums
     one_pass = rule.ends_at_input and per_chunk >= len(alphas)
-    sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
+    together = runs_by_itself(clf.device)  # one sum of all layers instead of many small ones
+    sums = [PathSum(rule, options.steps) for _ in range(1 if together else clf.num_layers)]
     kept: list[tuple[Tensor, Tensor]] = []  # by chunk and layer
     size = points_bytes(clf, walk.length, options.steps)
     keeps = visited is not None and visited.wants(options.steps, size)
@@ -295,6 +292,9 @@ def _along(
             grads = gradients(walk.pick(scores).sum(), call.probs)
         probs = [p.detach() for p in call.probs]
         del call, scores  # the graph goes before the sums need memory
+        if together:
+            probs = side_by_side(probs)
+            grads = side_by_side(grads)
         for layer, total in enumerate(sums):
             shape = (count, walk.size, *probs[layer].shape[1:])
             maps, slopes = probs[layer].view(shape), grads[layer].view(shape)
@@ -308,7 +308,7 @@ def _along(
         del probs, grads
     del points
     if visited is not None and keeps:
-        visited.keep(text, _points(grid, logits, kept, clf.num_layers))
+        visited.keep(text, _points(grid, logits, kept, len(sums)))
     del kept
     results = [total.result() for total in sums]
     del sums  # and the nodes that they hold
@@ -350,10 +350,35 @@ def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: i
         start = stop
 
 
-def nodes_at_once(walk: Walk, budget: int) -> int:
-    """Nodes of the path that share a pass."""
-    rows = min(budget // 2 // _row_bytes(walk.clf, walk.length), tokens_at_once(walk.clf) // walk.length)
-    return max(1, rows // walk.size)
+def in_groups(
+    clf: Classifier,
+    encodings: Sequence[Encoding],
+    steps: int,
+    nodes: int,
+    budget: int,
+    run: Callable[[slice, int], Swept],
+) -> Iterator[Swept]:
+    """``run(group, budget)`` of each of the groups; a pass that did not fit is halved, and so are those to come."""
+    most = budget
+
+    def smaller(piece: tuple[slice, int]) -> list[tuple[slice, int]]:
+        nonlocal most
+        part, room = piece[0], min(piece[1], most)
+        size, longest = part.stop - part.start, max(len(e) for e in encodings[part])
+        rows = size * min(nodes, nodes_at_once(clf, size, longest, room))
+        if rows == 1:
+            return []
+        most = rows * _row_bytes(clf, longest)  # half of what is for rows: whatever has bounded this pass, half of it
+        return [(half, most) for half in halves(part) or [part]]
+
+    pieces = ((part, budget) for part in groups(clf, encodings, steps, budget))
+    return split_when_full(pieces, lambda piece: run(piece[0], min(piece[1], most)), smaller)
+
+
+def nodes_at_once(clf: Classifier, size: int, length: int, budget: int) -> int:
+    """Nodes of the path that share a pass of ``size`` examples."""
+    rows = min(budget // 2 // _row_bytes(clf, length), tokens_at_once(clf) // length)
+    return max(1, rows // size)
 
 
 def tokens_at_once(clf: TransformerModel) -> int:
@@ -367,14 +392,6 @@ def room_on(device: torch.device, budget: int | None = None) -> int:
         whole_number(budget, "budget (bytes of memory)", 1, 2**62)
         return budget
     return max(LEAST, int(GPU_SHARE * free(device))) if device.type == "cuda" else BUDGET
-
-
-def less_than(budget: int) -> int:
-    """Half of a budget that did not fit; inside ``except``: the error goes on where a smaller one would not help."""
-    if budget < LEAST:
-        raise
-    torch.cuda.empty_cache()
-    return budget // 2
 
 
 def maps_bytes(clf: Classifier, length: int) -> int:
@@ -402,9 +419,6 @@ def room_for(budget: int) -> int:
 
 
 def _row_bytes(clf: Classifier, length: int) -> int:
-    """What one node of one example needs during its pass: probabilities, gradients, and the graph."""
-    config = clf.config
-    hidden = int(config.hidden_size)
-    inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
-    per_token = 12 * hidden + 3 * inner
-    return 4 * clf.num_layers * (3 * clf.num_heads * length**2 + per_token * length)
+    """What one node of one example needs: probabilities, gradients and the graph; on a GPU then six maps for a sum."""
+    of_pass = clf.num_layers * length * token_bytes(clf, length)
+    return max(of_pass, 3 * maps_bytes(clf, length)) if runs_by_itself(clf.device) else of_pass

@@ -59,37 +59,44 @@ class Swept:
         return torch.cat([piece[i, :, :t, :t] for piece in tables])
 
     def maps(self) -> Callable[[], list[ExampleMaps]]:
-        """Begins to fetch all maps; the function that comes back waits for them."""
+        """Begins to fetch all maps; the function that comes back waits for them, and holds none on the device."""
         parts = [self.attention, self.attribution, self.errors, [self.logits, self.chosen]]
         wait = fetch([t.float() if t.dtype in HALVES else t for part in parts for t in part])
+        clf, lengths, counts = self.clf, self.lengths, list(map(len, parts))
 
         def finish() -> list[ExampleMaps]:
             arrays = iter(wait())
-            attention, attribution, errors, (logits, chosen) = ([next(arrays) for _ in part] for part in parts)
-            answers = answers_of(self.clf, logits)
+            attention, attribution, errors, (logits, chosen) = ([next(arrays) for _ in range(n)] for n in counts)
+            answers = answers_of(clf, logits)
             return [
                 ExampleMaps(
-                    self._grid([piece[i, :, :t, :t] for piece in attention], np.float32),
-                    self._grid([piece[i, :, :t, :t] for piece in attribution], np.float32),
-                    self._grid([piece[i] for piece in errors], np.float64),
+                    _grid(clf, [piece[i, :, :t, :t] for piece in attention], np.float32),
+                    _grid(clf, [piece[i, :, :t, :t] for piece in attribution], np.float32),
+                    _grid(clf, [piece[i] for piece in errors], np.float64),
                     answers[i],
-                    self.clf.answer.target_of(chosen[i]),
+                    clf.answer.target_of(chosen[i]),
                 )
-                for i, t in enumerate(self.lengths)
+                for i, t in enumerate(lengths)
             ]
 
         return finish
 
-    def _grid(self, pieces: list[np.ndarray], dtype: type) -> np.ndarray:
-        """Pieces [s, …] at the heads' original numbers, [L, H, …]."""
-        present = self.clf.present.array()
-        shape = pieces[0].shape[1:] if pieces else ()
-        grid = np.full((present.size, *shape), np.nan, dtype)
-        places, begin = np.flatnonzero(present), 0
-        for piece in pieces:
-            grid[places[begin : begin + len(piece)]] = piece
-            begin += len(piece)
-        return grid.reshape(*present.shape, *shape)
+
+def side_by_side(tables: list[Tensor]) -> list[Tensor]:
+    """Tables [B, h, …] of each layer as a single one: a GPU is faster with few large ones."""
+    return tables if len(tables) < 2 else [torch.cat(tables, dim=1)]
+
+
+def _grid(clf: Classifier, pieces: list[np.ndarray], dtype: type) -> np.ndarray:
+    """Pieces [s, …] at the heads' original numbers, [L, H, …]."""
+    present = clf.present.array()
+    shape = pieces[0].shape[1:] if pieces else ()
+    grid = np.full((present.size, *shape), np.nan, dtype)
+    places, begin = np.flatnonzero(present), 0
+    for piece in pieces:
+        grid[places[begin : begin + len(piece)]] = piece
+        begin += len(piece)
+    return grid.reshape(*present.shape, *shape)
 
 
 def answers_of(clf: Classifier, logits: np.ndarray) -> np.ndarray:
@@ -205,9 +212,8 @@ class Walk:
     def swept(self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor]) -> Swept:
         """The result of a sweep, from tables [B, h, T, T] of each layer; without ``errors`` there is no estimate."""
         assert self.chosen is not None
-        if runs_by_itself(self.clf.device):  # few large tables are faster there
-            attention, values = [torch.cat(attention, dim=1)], [torch.cat(values, dim=1)]
-            errors = [torch.cat(errors, dim=1)] if errors else []
+        if runs_by_itself(self.clf.device):
+            attention, values, errors = (side_by_side(tables) for tables in (attention, values, errors))
         norms = [self._norm(error) for error in errors]
         return Swept(self.clf, self.lengths, attention, values, norms, logits, self.chosen)
 

@@ -27,7 +27,7 @@ import torch
 from ..answers.answer import no_numbers
 from ..errors import ModelError, OptionError, TaskError, require_kind
 from ..heads import HeadId, HeadMask
-from ..models.fast.gpu import fetch, free
+from ..models.fast.gpu import fetch, free, split_when_full, token_bytes
 from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products, has_tf32
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
@@ -53,7 +53,7 @@ from .plain import (
     unread,
 )
 from .precision import AUTO, PRECISION
-from .state_cache import Name, Slot, State, StateCache, plan
+from .state_cache import Name, Piece, Slot, State, StateCache, halves, joined, plan
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -67,6 +67,7 @@ SAMPLE = 256  # texts on which a precision is compared with float32
 AGREE = 0.05  # the largest difference of a logit that counts as agreement, in standard deviations of the logits
 GIB = 2**30
 GPU_SHARE = 0.4  # of a GPU's free memory that kept states may take
+CHUNK_SHARE = 0.2  # and what a layer makes of one chunk
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,15 @@ def fastest(clf: Classifier, encodings: Sequence[Encoding]) -> str:
 
 def _logits(clf: Classifier, precision: str, chunk: Chunk, encodings: Sequence[Encoding]) -> np.ndarray:
     stages, gates = stages_for(clf, dtype_of(clf, precision)), clf.gates(None)
-    with gpu_products(clf.device, precision):
-        hidden = stages.embed(chunk, encodings)
+
+    def run(piece: Chunk) -> torch.Tensor:
+        hidden = stages.embed(piece, encodings)
         for layer in range(clf.num_layers):
-            hidden = stages.layer(layer, hidden, chunk, gates)
-        (logits,) = fetch([stages.read_out(hidden, chunk, encodings)])()
+            hidden = stages.layer(layer, hidden, piece, gates)
+        return stages.read_out(hidden, piece, encodings)
+
+    with gpu_products(clf.device, precision):
+        (logits,) = fetch([torch.cat([*split_when_full([chunk], run, lambda piece: piece.halves)])])()
     return logits
 
 
@@ -161,7 +166,10 @@ class EvaluatorOptions(Options):
         most=2**62,
     )
     chunk_tokens: int | None = option(
-        None, "tokens that go through a layer at once", usual="1,536; on a GPU 65,536", least=1
+        None,
+        "tokens that go through a layer at once",
+        usual="1,536; on a GPU 65,536, fewer where a fifth of its free memory holds fewer",
+        least=1,
     )
     precision: str = option(PRECISION.default, PRECISION.help, PRECISION.choices)
 
@@ -171,11 +179,17 @@ class EvaluatorOptions(Options):
             return self.budget
         return int(GPU_SHARE * free(device)) if device.type == "cuda" else GIB
 
-    def tokens_at_once(self, device: torch.device) -> int:
-        """A processor's cache holds few; a GPU starts one kernel after the other, so there large chunks are faster."""
+    def tokens_at_once(self, device: torch.device, of_token: int = 0) -> int:
+        """A processor's cache holds few; a GPU starts one kernel after the other, so there large chunks are faster.
+
+        ``of_token`` are the bytes that a layer makes of a token, 0 if unknown.
+        """
         if self.chunk_tokens is not None:
             return self.chunk_tokens
-        return 1536 if device.type == "cpu" else 2**16
+        if device.type == "cpu":
+            return 1536
+        room = CHUNK_SHARE * free(device) if device.type == "cuda" and of_token else math.inf
+        return int(max(1, min(2**16, room / max(of_token, 1))))
 
 
 class Evaluator(MaskEvaluator):
@@ -225,8 +239,10 @@ class Evaluator(MaskEvaluator):
         if packed := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
             steps = [np.arange(len(self._encodings))]
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
+        self._too_large = set[int]()  # ids of chunks that a GPU had no room for
+        at_once = self.options.tokens_at_once(clf.device, token_bytes(clf, max(lengths)))
         for step in steps:
-            self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
+            self._chunks += pack(lengths, at_once, step.tolist())
             end = len(step) + max(self._ends.values(), default=0)
             self._ends[len(self._chunks)] = len(data) if packed else end
         self._order = np.arange(len(data)) if packed else np.concatenate(steps)
@@ -492,12 +508,15 @@ class Evaluator(MaskEvaluator):
         logits = np.empty((len(self._encodings), *self._shape), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
         places, outs = list[int](), list[torch.Tensor]()
-        for number, chunk in enumerate(chunks):
-            filled = gates
+
+        def run(piece: Piece) -> tuple[torch.Tensor, list[State]]:
+            """Logits of some texts, and their states for the slots."""
+            chunk, state = piece
+            kept, filled = list[State](), gates
             with gpu_products(self.clf.device, self._precision):
                 if self._donors is not None:
                     filled = self._donors.gates(gates, stages, chunk, self._encodings, self._draw)
-                hidden, context = (stages.embed(chunk, self._encodings), None) if states is None else states[number]
+                hidden, context = (stages.embed(chunk, self._encodings), None) if state is None else state
                 for layer in range(begin, self.clf.num_layers):
                     stop_if(cancel)
                     slot = slots[layer]
@@ -505,12 +524,20 @@ class Evaluator(MaskEvaluator):
                         context = stages.context(layer, hidden, chunk)
                         hidden = stages.entry(layer, hidden, chunk)
                     if slot is not None:
-                        slot.states.append((hidden, context if slot.inside else None))
+                        kept.append((hidden, context if slot.inside else None))
                     if context is None:
                         hidden = stages.layer(layer, hidden, chunk, filled)
                     else:
                         hidden, context = stages.finish(layer, hidden, context, filled), None
-                outs.append(fitted(stages.read_out(hidden, chunk, self._encodings), self._shape))
+                return fitted(stages.read_out(hidden, chunk, self._encodings), self._shape), kept
+
+        for number, chunk in enumerate(chunks):
+            pieces = self._pieces((chunk, None if states is None else states[number]))
+            computed = list(split_when_full(pieces, run, self._smaller))
+            outs += [out for out, _ in computed]
+            of_pieces = zip(*(kept for _, kept in computed), strict=True)
+            for slot, kept in zip(filter(None, slots), of_pieces, strict=True):
+                slot.states.append(joined(kept))
             places += chunk.index
             if number + 1 in self._ends:
                 (read,) = fetch([torch.cat(outs)])()  # a device is waited for once
@@ -519,6 +546,23 @@ class Evaluator(MaskEvaluator):
                 logits[places] = read
                 places, outs = [], []
                 yield self._joined(logits), self._ends[number + 1]
+
+    def _pieces(self, piece: Piece) -> Iterator[Piece]:
+        """The piece, or its parts if it is known to be too large for the device."""
+        if id(piece[0]) not in self._too_large:
+            yield piece
+            return
+        for half in halves(piece):
+            yield from self._pieces(half)
+
+    def _smaller(self, piece: Piece) -> list[Piece]:
+        """What to compute where the device was full: the same if kept states have made room, or else its halves."""
+        if self._cache.halve():
+            return [piece]
+        parts = halves(piece)
+        if parts:
+            self._too_large.add(id(piece[0]))  # the evaluator's chunks hold it
+        return parts
 
 
 def _before(mask: HeadMask, layer: int) -> Off:

@@ -12,15 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..heads import HeadId
+from ..models.fast.packing import Chunk
 
 # the layer that a state enters, the heads off before it, and the draw of what stands in their place
 Name = tuple[int, tuple[tuple[HeadId, ...], int]]
 
 
 State = tuple[Tensor, Tensor | None]  # of one chunk: what enters a layer, and its heads' outputs
+Piece = tuple[Chunk, State | None]  # texts to evaluate from their state on
 
 
 @dataclass(frozen=True)
@@ -93,17 +96,32 @@ class StateCache:
         with self._lock:
             if key in self._entries or size > self.budget:
                 return False
-            # the oldest go first; nothing goes if even all of them would not make room
-            spare = [k for k, e in self._entries.items() if not e.pinned and not e.users and e.value is not None]
+            spare = self._spare()  # nothing goes if even all of them would not make room
             if self._held + size - sum(self._entries[k].size for k in spare) > self.budget:
                 return False
-            for old in spare:
-                if self._held + size <= self.budget:
-                    break
-                self._held -= self._entries.pop(old).size
+            self._drop(spare, self.budget - size)
             self._entries[key] = _Entry(size, pinned)
             self._held += size
             return True
+
+    def halve(self) -> bool:
+        """Hold half as much from now on, because the device is full: whether that has freed anything."""
+        with self._lock:
+            spare = self._spare()
+            if spare:
+                self.budget = self._held // 2
+                self._drop(spare, self.budget)
+            return bool(spare)
+
+    def _spare(self) -> list[Name]:
+        return [k for k, e in self._entries.items() if not e.pinned and not e.users and e.value is not None]
+
+    def _drop(self, spare: Sequence[Name], most: int) -> None:
+        """The oldest of these, until no more than ``most`` bytes are held."""
+        for key in spare:
+            if self._held <= most:
+                break
+            self._held -= self._entries.pop(key).size
 
     def publish(self, key: Name, value: Any) -> None:
         """Put the state into the reserved place."""
@@ -120,6 +138,26 @@ class StateCache:
         with self._lock:
             for key in [k for k, e in self._entries.items() if not e.users and e.value is not None]:
                 self._held -= self._entries.pop(key).size
+
+
+def halves(piece: Piece) -> list[Piece]:
+    """Both halves of the texts, with their rows of the state; nothing for a single text."""
+    chunk, state = piece
+    parts = chunk.halves
+    if state is None or not parts:
+        return [(part, None) for part in parts]
+    of_tokens = len(state[0]) == chunk.tokens  # or each text's first row alone
+    sizes = [part.tokens if of_tokens else len(part.index) for part in parts]
+    hidden, contexts = ([None] * len(parts) if t is None else t.split(sizes) for t in state)
+    return [(part, (h, c)) for part, h, c in zip(parts, hidden, contexts, strict=True)]
+
+
+def joined(states: Sequence[State]) -> State:
+    """A chunk's state from those of its pieces."""
+    if len(states) == 1:
+        return states[0]
+    hidden, contexts = zip(*states, strict=True)
+    return torch.cat(hidden), None if contexts[0] is None else torch.cat(contexts)
 
 
 def plan(budget: int, layers: int, state: int, context: int, first_only: bool) -> Keep:

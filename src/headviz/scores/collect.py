@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from .. import plugins
-from ..models.fast.gpu import in_turn, runs_by_itself
+from ..models.fast.gpu import halves, in_turn, runs_by_itself, split_when_full
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part
@@ -132,8 +132,12 @@ class Collector:
         chunk = replace(self.examples.subset([self._positions[key][0] for key in keys]), cancel=cancel)
         run: Run = plugins.function(self.sweep.run)
         parts = tracked(plugins.function(self.sweep.split)(chunk), cancel=cancel)
-        # keys and what remains to be done for each of them
-        passed = ((keys[part], run(chunk.subset(range(len(keys))[part]))) for part in parts)
+
+        def passes(part: slice) -> tuple[list[str], Sequence[Callable[[], Tables]]]:
+            """Keys, and what remains to be done for each of them."""
+            return keys[part], run(chunk.subset(range(len(keys))[part]))
+
+        passed = split_when_full(parts, passes, lambda part: halves(slice(part.start, min(part.stop, len(keys)))))
         if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
             for part_keys, finishers in in_turn(passed, chunk.clf.device):
                 self._keep(part_keys, _finish(finishers), progress)
@@ -151,9 +155,14 @@ class Collector:
                     self._keep(part_keys, future.result(), progress)
 
     def _keep(self, keys: list[str], tables: list[Tables], progress: Progress | None) -> None:
-        """One transaction per chunk: after a crash, whole chunks are there or missing."""
+        """One transaction per chunk: after a crash, whole chunks are there or missing.
+
+        Tables that an entry has already stay in it: a GPU computes only those that are asked for.
+        """
         if self.store is not None:
-            self.store.put_many((k, Entry(t)) for k, t in zip(keys, tables, strict=True))
+            there = (self.store.get(key) for key in keys)
+            stored = ({} if entry is None else dict(entry.arrays) for entry in there)
+            self.store.put_many((k, Entry(old | t)) for k, old, t in zip(keys, stored, tables, strict=True))
         for key, table in zip(keys, tables, strict=True):
             self._add(key, table)
         if progress is not None:

@@ -23,7 +23,7 @@ from ..answers.answer import no_numbers
 from ..attention import HeadCall, Kernel
 from ..attribution.integration import gradients
 from ..attribution.walk import Walk
-from ..models.fast.gpu import exact, fetch, runs_by_itself
+from ..models.fast.gpu import exact, fetch, runs_by_itself, token_bytes
 from ..models.fast.linear import products
 from .chunk import Chunk, Tables
 
@@ -47,9 +47,11 @@ def parts(chunk: Chunk, within: Within = UNCHANGED, *kernel: Kernel) -> Sequence
 
 
 def by_tokens(chunk: Chunk) -> Iterator[slice]:
-    """Examples that share a pass."""
-    most = GPU_TOKENS if runs_by_itself(chunk.clf.device) else TOKENS
-    size = max(1, most // max(len(e) for e in chunk.encodings))
+    """Examples that share a pass: on a GPU as many as the budget holds, up to ``GPU_TOKENS``."""
+    clf, longest, most = chunk.clf, max(len(e) for e in chunk.encodings), TOKENS
+    if runs_by_itself(clf.device):
+        most = min(GPU_TOKENS, chunk.budget // (clf.num_layers * token_bytes(clf, longest)))
+    size = max(1, most // longest)
     for start in range(0, len(chunk.encodings), size):
         yield slice(start, start + size)
 

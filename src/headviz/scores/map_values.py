@@ -208,7 +208,7 @@ def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     path = PathOptions(int(chunk.options.steps), chunk.options.rule, chunk.options.precision)
     maps = integration.swept(chunk.clf, chunk.encodings, chunk.targets, path, chunk.mask, chunk.budget, chunk.cancel)
     names = chunk.rows if runs_by_itself(chunk.clf.device) and chunk.rows else ALL_NAMES
-    return [value for swept in maps for value in map_values(swept, chunk.mask.array(), names)]
+    return _values_of(maps, chunk, names)
 
 
 def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
@@ -216,8 +216,14 @@ def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = chunk.options
     scale = AttAttrOptions(int(options.steps), options.rule, options.precision, options.of)
     maps = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, scale, chunk.mask, chunk.budget, chunk.cancel)
-    values = [value for swept in maps for value in map_values(swept, chunk.mask.array(), ["max"])]
+    values = _values_of(maps, chunk, ["max"])
     return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]
+
+
+def _values_of(maps: Iterator[Swept], chunk: Chunk, names: Sequence[str]) -> list[Callable[[], Tables]]:
+    """Of all groups; no name holds a group while the next one is computed."""
+    groups = map(partial(map_values, on=chunk.mask.array(), names=names), maps)
+    return [value for values in groups for value in values]
 
 
 def by_nodes(chunk: Chunk) -> Iterator[slice]:
@@ -233,7 +239,7 @@ def map_values(swept: Swept, on: np.ndarray, names: Sequence[str] = ALL_NAMES) -
     present = swept.clf.present.array()
     rows = np.flatnonzero(on[present])  # of the heads side by side
     layers = np.nonzero(on & present)[0]
-    device = swept.logits.device
+    clf, device, count = swept.clf, swept.logits.device, len(swept.lengths)
 
     def take(t: Tensor, dim: int) -> Tensor:
         return t if len(rows) == present.sum() else t.index_select(dim, put(torch.from_numpy(rows), device))
@@ -251,7 +257,7 @@ def map_values(swept: Swept, on: np.ndarray, names: Sequence[str] = ALL_NAMES) -
             values, error = _values(a, b, errors, layers, names, None)
             return {name: table(v[0].numpy()) for name, v in values.items()} | {"error": error[0].numpy()}
 
-        return [partial(example_values, i) for i in range(len(swept.lengths))]
+        return [partial(example_values, i) for i in range(count)]
 
     (attention,), (attribution,) = swept.attention, swept.attribution
     lengths = put(torch.tensor(swept.lengths), device)
@@ -262,12 +268,12 @@ def map_values(swept: Swept, on: np.ndarray, names: Sequence[str] = ALL_NAMES) -
     )
     wait = fetch([torch.stack([per_map[name] for name in names]), error, swept.logits.float()])
 
-    def finish(i: int) -> Tables:
+    def finish(i: int) -> Tables:  # holds no maps: the next ones need their memory
         values, errors, logits = wait()
-        answers_of(swept.clf, logits)
+        answers_of(clf, logits)
         return {name: table(values[n, i]) for n, name in enumerate(names)} | {"error": errors[i]}
 
-    return [partial(finish, i) for i in range(len(swept.lengths))]
+    return [partial(finish, i) for i in range(count)]
 
 
 def _values(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,6 +19,10 @@ from torch import Tensor, nn
 from ..network import weights_state
 from .linear import GPU
 
+if TYPE_CHECKING:
+    from ..base import TransformerModel
+
+P = TypeVar("P")
 T = TypeVar("T")
 AHEAD = 2  # pieces of work that a GPU may have before the first one's results are waited for
 
@@ -71,6 +75,49 @@ def in_turn(begun: Iterable[T], device: torch.device) -> Iterator[T]:
         if len(waiting) > (AHEAD if runs_by_itself(device) else 0):
             yield waiting.popleft()
     yield from waiting
+
+
+# -----------------------------------------------------------------------------------------------
+# Work as large as a GPU's memory allows: an estimate says where to begin, and where it was too high, smaller pieces
+# take their turn.
+
+
+def token_bytes(clf: TransformerModel, length: int) -> int:
+    """About what a layer makes of one token of a text of this length: maps, attention and feed-forward network."""
+    config = clf.config
+    hidden = int(config.hidden_size)
+    inner = int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 4 * hidden))
+    return 4 * (3 * clf.num_heads * length + 12 * hidden + 3 * inner)
+
+
+def split_when_full(pieces: Iterable[P], run: Callable[[P], T], smaller: Callable[[P], Sequence[P]]) -> Iterator[T]:
+    """``run(piece)`` of each in turn. Where the device's memory is full, ``smaller(piece)`` take the piece's place.
+
+    ``smaller`` may free memory and return the piece itself. Where it returns nothing, the error goes on.
+    """
+    for piece in pieces:
+        waiting = [piece]
+        while waiting:
+            piece = waiting.pop()
+            try:
+                result = run(piece)
+            except torch.OutOfMemoryError:
+                parts = smaller(piece)
+                if not parts:
+                    raise
+            else:
+                yield result
+                del result  # the next piece may need its memory
+                continue
+            # behind `except`: until its end the error holds what has filled the memory
+            torch.cuda.empty_cache()
+            waiting += reversed(parts)
+
+
+def halves(part: slice) -> list[slice]:
+    """Both halves of some items; nothing of a single one."""
+    middle = (part.start + part.stop) // 2
+    return [] if middle == part.start else [slice(part.start, middle), slice(middle, part.stop)]
 
 
 # -----------------------------------------------------------------------------------------------
@@ -152,7 +199,9 @@ def _record(passes: _Passes, inputs: dict[str, Tensor], run: Run) -> _Recorded |
         # other threads may ask for memory meanwhile
         with torch.cuda.graph(graph, pool=passes.pool, stream=side, capture_error_mode="thread_local"):
             results = run(places)
-    except RuntimeError as error:  # a model that looks at its numbers, or no memory
-        passes.refusals.append(str(error))
+    except RuntimeError as error:
+        if any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__)):
+            raise torch.OutOfMemoryError(str(error)) from error  # not remembered: another time there may be room
+        passes.refusals.append(str(error))  # a model that looks at its numbers
         return None
     return _Recorded(places, graph, results)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from ...errors import ModelError
@@ -52,12 +54,25 @@ class Group:
         group_rows = rows[self.start : self.stop] if self.padding is None else rows[self.padding.rows]
         return group_rows.view(self.count, self.length, -1)
 
-    def put(self, out: Tensor, values: Tensor) -> None:
-        """[B, T, …] into its rows of [N, W]."""
+    def heads_of(self, rows: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values [B, h, T, d], d = ``size``, of rows [N, 3·h·d]; of padded texts [h, B, T, d]."""
         if self.padding is None:
-            out[self.start : self.stop].view(values.shape).copy_(values)
+            parts = self.rows_of(rows).view(self.count, self.length, 3, -1, size)
+            query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()
+        else:  # one copy puts them in their places and side by side
+            heads = rows.view(len(rows), 3, -1, size).permute(1, 2, 0, 3)  # [3, h, N, d]
+            placed = heads.index_select(2, self.padding.rows)
+            query, key, value = placed.view(3, -1, self.count, self.length, size)
+        return query, key, value
+
+    def put(self, out: Tensor, heads: Tensor) -> None:
+        """The heads' outputs, in the order of ``heads_of``, into their rows of [N, h·d]."""
+        rows, size = out[self.start : self.stop], heads.shape[-1]
+        if self.padding is None:
+            rows.view(self.count, self.length, -1, size).copy_(heads.transpose(1, 2))
         else:
-            out[self.start : self.stop] = values.reshape(self.count * self.length, -1)[self.padding.places]
+            places = heads.flatten(1, 2).transpose(0, 1)  # [B·T, h, d]
+            torch.index_select(places, 0, self.padding.places, out=rows.view(len(rows), -1, size))
 
     def biased(self, bias: Tensor | None) -> Tensor | None:
         """What is added to the scores of attention, [1 or B, 1 or h, Q, T], so that no query sees padding."""
@@ -76,6 +91,14 @@ class Chunk:
     @property
     def tokens(self) -> int:
         return self.groups[-1].stop
+
+    @cached_property
+    def halves(self) -> tuple[Chunk, ...]:
+        """The first and the second half of the texts, each as a chunk; nothing for a single text."""
+        lengths = [g.length for g in self.groups for _ in range(g.count)]
+        middle = len(lengths) // 2
+        parts = (slice(0, middle), slice(middle, None)) if middle else ()
+        return tuple(_chunk(self.index[part], lengths[part]) for part in parts)
 
     def texts(self) -> list[int]:
         """The position of each row's text in the data set."""
@@ -102,17 +125,18 @@ def pack(lengths: Sequence[int], tokens: int, index: Iterable[int] | None = None
         done += lengths[i]
         # cut where the evenly spaced share ends, so that no small chunk is left over
         if done >= total * (len(chunks) + 1) / pieces:
-            chunks.append(_chunk(part, lengths))
+            chunks.append(_chunk(part, [lengths[i] for i in part]))
             part = []
     if part:
-        chunks.append(_chunk(part, lengths))
+        chunks.append(_chunk(part, [lengths[i] for i in part]))
     return chunks
 
 
 def _chunk(index: Sequence[int], lengths: Sequence[int]) -> Chunk:
+    """Texts with these positions and lengths, those of equal length side by side."""
     groups: list[Group] = []
     row = text = 0
-    for length, members in groupby(index, key=lambda i: lengths[i]):
+    for length, members in groupby(lengths):
         count = len(list(members))
         groups.append(Group(row, row + count * length, count, length, text))
         row += count * length
@@ -176,9 +200,9 @@ def read_each(clf: Classifier, rows: Tensor, chunk: Chunk, encodings: Sequence[E
     """Logits [n, W, C] in float32 from the last states [N, D] of a chunk; without a ``head`` they are logits."""
     table = table_of([encodings[i] for i in chunk.index])
     assert table is not None
-    is_token = torch.from_numpy(table >= 0).to(rows.device)
-    numbers = torch.from_numpy(table + [[first] for first in chunk.first_rows()]).to(rows.device)[is_token]
-    logits = rows[numbers] if head is None else head(clf.model, rows[numbers])
-    out = torch.full((*table.shape, clf.num_labels), torch.nan, device=rows.device)
-    out[is_token] = logits.float()
-    return out
+    numbers = table + np.array(chunk.first_rows())[:, None]
+    # counted here: a GPU would have to say how many there are
+    places, index = (put(torch.from_numpy(t), rows.device) for t in (np.flatnonzero(table >= 0), numbers[table >= 0]))
+    logits = rows[index] if head is None else head(clf.model, rows[index])
+    out = torch.full((table.size, clf.num_labels), torch.nan, device=rows.device)
+    return out.index_copy_(0, places, logits.float()).view(*table.shape, -1)

@@ -139,10 +139,10 @@ class PostNormStages:
         qkv = linear(hidden, weights.qkv, weights.qkv_bias)
         out = hidden.new_empty(hidden.shape[0], width)
         for g in self.placed(chunk).groups:
-            parts = g.rows_of(qkv).view(g.count, g.length, 3, -1, d)
-            query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
-            mixed = attention(query, key, value, g.biased(self.position_bias(layer, g.length, hidden)))
-            g.put(out, mixed.transpose(1, 2))
+            bias = g.biased(self.position_bias(layer, g.length, hidden))
+            if bias is not None and g.padding is not None:
+                bias = bias.transpose(0, 1)
+            g.put(out, attention(*g.heads_of(qkv, d), bias))
         return out
 
     def position_bias(self, layer: int, length: int, hidden: Tensor) -> Tensor | None:
