@@ -1,6 +1,8 @@
 """Smaller vocabularies: the texts that were read keep their pieces and answers, in memory and from the saved folder."""
 
 import dataclasses
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +96,36 @@ def test_the_command_takes_the_texts_of_a_file(tmp_path: Path, capsys: pytest.Ca
     assert (record["texts"], record["changed"]) == (2, 0.5)
     assert record["pieces"]["after"] == len(other.tokenizer)
     assert main([*words[:-1], str(tmp_path / "none"), "--vocabulary", str(tmp_path / "nowhere")]) == 2
+
+
+def test_the_command_compares_with_the_whole_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parameters and the change on dev are against the model before its vocabulary became smaller."""
+    base = tiny_folder(tmp_path / "base")
+    (tmp_path / "texts.txt").write_text("the dog sleeps")
+    labels = headviz.load(base, device="cpu").labels
+    rows = [
+        f"{one}\t{two}\t{labels[i % len(labels)]}" for i, (one, two) in enumerate(itertools.permutations(CORPUS, 2))
+    ]
+    table = ["one\ttwo\tlabel", *rows]
+    (tmp_path / "dev.tsv").write_text("\n".join(table) + "\n")
+    columns = ["--text-columns", "one,two", "--label-column", "label"]
+    words = [
+        "prune",
+        "--model",
+        str(base),
+        "--vocabulary",
+        str(tmp_path / "texts.txt"),
+        "--out",
+        str(tmp_path / "small"),
+    ]
+    assert main([*words, "--task", "custom", "--data", str(tmp_path), *columns, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    whole, small = (headviz.load(tmp_path / name, device="cpu") for name in ("base", "small"))
+    parameters = [sum(p.numel() for p in clf.model.parameters()) for clf in (whole, small)]
+    assert parameters[1] < parameters[0]
+    assert [result["parameters"][end] for end in ("before", "after")] == parameters
+    data = headviz.load_task("custom", data=tmp_path, text_columns=["one", "two"], label_column="label")
+    before, after = (headviz.evaluate(clf, data) for clf in (whole, small))
+    assert (before.predictions != after.predictions).any()
+    paired = headviz.paired(before.gold, before.predictions, after.predictions, data.task.metrics[0])
+    assert result["change"]["difference"] == pytest.approx(paired.difference)

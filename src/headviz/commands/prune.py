@@ -99,7 +99,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.faster is not None:
         return faster.run(args, out)
     data = None if args.task is None or args.masked else load_data(args, "dev")
-    clf, words = fewer_pieces(args, load_with_reference(args))
+    whole = load_with_reference(args)
+    clf, words = fewer_pieces(args, whole)
     from ..models.feed_forward import uneven
     from ..models.pruning import require_prunable
     from ..models.saving import Measured
@@ -107,15 +108,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if all(getattr(args, name) is None for name in WHAT) and clf.present.is_full and not uneven(clf.config):
         raise MaskError(NOTHING_NAMED)
     mask, length = read_mask(args, clf), args.length or LENGTH
-    before, onnx = clf.cost(length=length), {}
+    before, onnx = whole.cost(length=length), {}
     costs: dict[str, Any] = {}
     if args.masked:
         folder = clf.export_masked(out, mask)
-        after, heads = before, [clf.num_heads] * clf.num_layers
+        after, heads = clf.cost(length=length), [clf.num_heads] * clf.num_layers
     else:
         require_prunable(clf)
         smaller = headviz.prune(clf, mask)
-        costs = {} if data is None else _costs(args, clf, smaller, data)
+        costs = {} if data is None else _costs(args, whole, smaller, data)
         folder = smaller.save(out, args.portable, Measured(**costs, command=getattr(args, "line", "")))
         if args.onnx:
             onnx = {"onnx": str(export_onnx(smaller, folder / "model.onnx"))}
@@ -135,7 +136,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _costs(args: argparse.Namespace, clf: Any, smaller: Any, data: Dataset) -> dict[str, Any]:
-    """What the removed heads change on the dev data, for the card and for the output."""
+    """What the removed heads and pieces change on the dev data, for the card and for the output."""
     with progress_bar("evaluating") as bar:
         before, after = (
             headviz.evaluate(m, data, label_order=args.label_order, precision="float32", progress=bar)
