@@ -16,9 +16,23 @@ os.environ.setdefault("HEADVIZ_NICENESS", "0")  # the workers of runs do not wai
 import pytest
 
 from headviz.runs import process, queue
-from support import forked
+from support import forked, rooms
 
 HOMES = count()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """A file that imports a room which is missing here is not collected."""
+    if rooms.MISSING and collection_path.suffix == ".py" and rooms.needed_to_import(collection_path) & rooms.MISSING:
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that needs a room which is missing here is skipped."""
+    for item in items if rooms.MISSING else ():
+        if absent := rooms.needed_by_test(item) & rooms.MISSING:
+            item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(sorted(absent))}"))
 
 
 @pytest.hookimpl(wrapper=True)

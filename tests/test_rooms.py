@@ -56,8 +56,12 @@ ASKED = {
         from headviz.cli import main; main_refused(["run", "start", "--kind", "score", "--executor", "dask"])
     """,
 }
-# fast tests of the rest
-REST = ("tests/test_errors.py", "tests/runs/test_states.py")
+# quick tests of the rest, which run without each room; all others are collected
+REST = (
+    *("tests/test_errors.py", "tests/test_wrong_calls.py", "tests/runs/test_states.py", "tests/scores/test_scoring.py"),
+    *("tests/models/test_model_loading.py", "tests/models/test_folder_check.py", "tests/evaluation/test_comparison.py"),
+    *("tests/pruning/test_algorithms.py", "tests/tasks/test_tokenizing.py"),
+)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -15,9 +15,6 @@ import torch
 import headviz
 from headviz.errors import UserError
 from headviz.evaluation.evaluator import EvaluatorOptions
-from headviz.extras.scores.options import ShapleyOptions
-from headviz.extras.translation.evaluation import TranslationOptions
-from headviz.extras.translation.recurrent import RnnConfig
 from headviz.heads import HeadId, HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.scores.options import TaylorOptions
@@ -186,14 +183,32 @@ def test_a_wrong_argument(what: str, clf: Any) -> None:
     line(lambda: CALLS[what](clf))
 
 
+def shapley_options(**options: Any) -> Any:
+    from headviz.extras.scores.options import ShapleyOptions
+
+    return ShapleyOptions(**options)
+
+
+def translation_options(**options: Any) -> Any:
+    from headviz.extras.translation.evaluation import TranslationOptions
+
+    return TranslationOptions(**options)
+
+
+def recurrent_config(*sizes: int, **options: Any) -> Any:
+    from headviz.extras.translation.recurrent import RnnConfig
+
+    return RnnConfig(*sizes, **options)
+
+
 COUNTS: dict[str, Callable[[Any], Any]] = {
     "budget": lambda n: EvaluatorOptions(budget=n),
     "chunk_tokens": lambda n: EvaluatorOptions(chunk_tokens=n),
-    "beams": lambda n: TranslationOptions(beams=n),
-    "batch_tokens": lambda n: TranslationOptions(batch_tokens=n),
+    "beams": lambda n: translation_options(beams=n),
+    "batch_tokens": lambda n: translation_options(batch_tokens=n),
     "batch_size": lambda n: TaylorOptions(batch_size=n),
-    "permutations": lambda n: ShapleyOptions(permutations=n),
-    "units": lambda n: RnnConfig(9, 9, units=n),
+    "permutations": lambda n: shapley_options(permutations=n),
+    "units": lambda n: recurrent_config(9, 9, units=n),
 }
 
 
@@ -249,7 +264,7 @@ BAD: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "a transfer of nothing": ("Mapping", lambda clf: headviz.transfer(None, None)),  # type: ignore[arg-type]
     "a billion random masks": ("random", lambda clf: headviz.transfer({"a": "f"}, {"b": {}}, random=10**9)),
     "a classifier that translates": ("translates", lambda clf: headviz.translate(clf, ["a"])),
-    "a search with too many beams": ("beams", lambda clf: TranslationOptions(beams=65)),
+    "a search with too many beams": ("beams", lambda clf: translation_options(beams=65)),
     **{
         f"{name} of 5,000 digits": ("digits", lambda clf, name=name: headviz.load_task("demo", **{name: 10**5000}))
         for name in ("split", "data", "metrics")

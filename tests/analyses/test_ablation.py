@@ -16,8 +16,6 @@ from headviz.answers.one_class import ClassAnswers
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
-from headviz.extras.analyses.cross_dataset import cross_dataset, rank_interval, relate
-from headviz.extras.analyses.redundant import _by_promise, _logits, redundant
 from headviz.models.stand_in import StandIn
 from headviz.statistics.significance import benjamini_hochberg, mcnemar
 from support.analysed import learnt, twins, unlearnt
@@ -159,6 +157,8 @@ def test_layers_without_heads_have_no_best_head() -> None:
 
 
 def test_two_data_sets() -> None:
+    from headviz.extras.analyses.cross_dataset import cross_dataset, relate
+
     first, second = learnt(seed=0), learnt(seed=1)
     second = Evaluator(first.clf, second.data)
     result = cross_dataset(first, second)
@@ -179,6 +179,8 @@ def test_two_data_sets() -> None:
 @pytest.mark.slow
 def test_interval_of_the_agreement_holds_where_a_few_heads_cost_most() -> None:
     """Fisher's interval of Pearson's r covers 40 % there."""
+    from headviz.extras.analyses.cross_dataset import rank_interval
+
     draw = np.random.default_rng(0)
 
     def costs(n: int) -> list[np.ndarray]:
@@ -192,6 +194,8 @@ def test_interval_of_the_agreement_holds_where_a_few_heads_cost_most() -> None:
 
 @pytest.mark.slow
 def test_pairs_that_stand_in_for_each_other() -> None:
+    from headviz.extras.analyses.redundant import redundant
+
     evaluator = twins()
     result = redundant(evaluator, seconds=600)
     assert result.evaluated == result.candidates == result.harmless * (result.harmless - 1) // 2
@@ -210,6 +214,8 @@ def test_pairs_that_stand_in_for_each_other() -> None:
 
 
 def test_the_search_keeps_to_its_time_and_tries_the_promising_pairs_first() -> None:
+    from headviz.extras.analyses.redundant import _by_promise, _logits, redundant
+
     evaluator = twins()
     table = ablate(evaluator)
     quick = redundant(evaluator, ablation=table, seconds=1e-9)
@@ -234,6 +240,8 @@ def test_over_draws_the_baseline_is_that_of_all_draws() -> None:
 
 
 def test_an_ablation_of_something_else_is_refused() -> None:
+    from headviz.extras.analyses.redundant import redundant
+
     evaluator, other = learnt(n=30), learnt(n=40)
     with pytest.raises(OptionError, match="of another data than"):
         redundant(other, ablation=ablate(evaluator))
@@ -249,6 +257,8 @@ def resampled(draws: int) -> Evaluator:
 
 @pytest.mark.slow
 def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headviz.extras.analyses.redundant import redundant
+
     several = resampled(3)
     # every head may be in a pair, and every excess is told
     monkeypatch.setattr("headviz.extras.analyses.redundant.clear", lambda low, *_: np.ndim(low) == 0)

@@ -30,8 +30,6 @@ from headviz.analyses.pruning_curve import (
 )
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.extras.analyses.dynamics import dynamics, find_checkpoints
-from headviz.extras.analyses.scatter import scatter
 from headviz.pruning.plan import cumulative
 from headviz.reference import nothing
 from support.analysed import learnt
@@ -155,6 +153,8 @@ def test_speed_is_measured_with_its_ceiling() -> None:
 
 @pytest.mark.slow
 def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
+    from headviz.extras.analyses.dynamics import dynamics, find_checkpoints
+
     for number in (100, 20, 3):
         tiny_folder(tmp_path / f"checkpoint-{number}", seed=number)
     (tmp_path / "logs").mkdir()
@@ -183,6 +183,8 @@ def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
 
 
 def test_dynamics_of_checkpoints_whose_classes_have_no_names(tmp_path: Path) -> None:
+    from headviz.extras.analyses.dynamics import dynamics
+
     order, data = ("contradiction", "entailment", "neutral"), learnt(n=12).data
     tiny_folder(tmp_path / "checkpoint-1", labels=("LABEL_0", "LABEL_1", "LABEL_2"))
     values = np.arange(12.0).reshape(3, 4)
@@ -238,6 +240,8 @@ def test_no_sentence_on_rising_without_several_seeds() -> None:
 
 @pytest.mark.parametrize("name", ["spearman", "kendall"])
 def test_scatter_of_one_head(name: str) -> None:
+    from headviz.extras.analyses.scatter import scatter
+
     clf = tiny_classifier()
     maps = headviz.conductance(clf, "a dog sleeps .", "a cat runs", cache=False)
     result = scatter(maps, (1, 2), name)

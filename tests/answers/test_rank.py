@@ -16,7 +16,6 @@ from headviz.analyses.grading import halves_of
 from headviz.answers.rank import RANK
 from headviz.errors import TaskError
 from headviz.evaluation import mask_evaluator
-from headviz.extras.analyses.redundant import excess
 from headviz.tasks import Dataset
 from support.command import call
 from support.tiny import WORDS, tiny_folder, tiny_model, tiny_tokenizer
@@ -141,6 +140,8 @@ def test_the_cost_of_a_head_in_the_metric_is_a_mean_over_queries(data: Dataset) 
 @pytest.mark.slow
 def test_analyses_test_queries(data: Dataset) -> None:
     """As above: what two heads do together, what a head looks at, and what two heads cost beyond the sum."""
+    from headviz.extras.analyses.redundant import excess
+
     clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
     tripled = data.subset(np.tile(np.arange(len(data)), 3))
     widths, q_values = [], []

@@ -14,9 +14,6 @@ from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
 from support.loaded import loaded_by
-from tools.demo import ship
-from tools.demo.train_translation import Recipe
-from tools.demo.translation.card import text
 
 pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 
@@ -27,6 +24,8 @@ def test_reading_data_needs_neither_torch_nor_transformers() -> None:
 
 
 def test_all_together_stays_small() -> None:
+    from tools.demo import ship
+
     assert sum(path.stat().st_size for path in demo.DATA.rglob("*") if path.is_file()) < ship.LIMIT
 
 
@@ -168,6 +167,9 @@ def test_it_translates() -> None:
 
 @shipped
 def test_the_card_is_that_of_these_weights() -> None:
+    from tools.demo.train_translation import Recipe
+    from tools.demo.translation.card import text
+
     card = json.loads((FOLDER / "card.json").read_text())
     recipe, facts = (json.loads((FOLDER / f"{name}.json").read_text()) for name in ("recipe", "facts"))
     assert card["digest"] == headviz.load("demo-translation", device="cpu").digest

@@ -20,9 +20,6 @@ from headviz.display.figures import answers as charts
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
 from headviz.display.table import Picture, Table
-from headviz.extras.analyses import cross_dataset
-from headviz.extras.analyses.cross_dataset import relate
-from headviz.extras.analyses.dynamics import Checkpoint, Dynamics, finding
 from support.gallery import RESULTS, by_kind
 from support.jobs import data_of, model_of
 
@@ -117,6 +114,9 @@ def test_band_of_a_curve_is_its_interval() -> None:
 
 
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
+    from headviz.extras.analyses import cross_dataset
+    from headviz.extras.analyses.cross_dataset import relate
+
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)
     gains = [[p.rows[0][1] for p in ablation.view(t).parts if p.key == "harmful_table"] for t in (points, shares)]
@@ -134,6 +134,7 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
 
 def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:
     """What is left at the lower end of the interval counts, and only as far as it has been enough all the way."""
+    from headviz.extras.analyses.dynamics import Checkpoint, Dynamics, finding
 
     def at(share: float, delta: float, low: float) -> CurvePoint:
         left = (0.9 + delta - 0.4) / 0.5

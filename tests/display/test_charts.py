@@ -16,7 +16,6 @@ from headviz.display.figures import bars, heads, maps
 from headviz.display.figures import maps as charts_maps
 from headviz.display.figures.maps import layer, symmetric_log
 from headviz.display.figures.speed import kept_against_speed
-from headviz.extras.tickets.transfer_figure import Square, kept_map
 from headviz.heads import HeadId
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
@@ -105,6 +104,8 @@ def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_on
 
 
 def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
+    from headviz.extras.tickets.transfer_figure import Square, kept_map
+
     lost = Square(0.4, -0.3, -0.1, below="0.650", hover=f"{EVIL}\nkept 40 %", clear=True)
     open_, gained = Square(0.9, -0.1, 0.05, own=True), Square(1.2, 0.01, 0.2, ahead=True)
     blank = Square(None, hover="every prediction is the same")
@@ -149,6 +150,14 @@ def test_two_distributions_are_counted_in_equal_bars() -> None:
 
 
 SQUARE, WORDS = np.array([[0.5, -0.1], [0.2, 0.0]]), ["a", "b"]
+
+
+def _kept() -> Any:
+    from headviz.extras.tickets.transfer_figure import Square, kept_map
+
+    return kept_map([[Square(0.5)]], ["mask"], ["target"])
+
+
 MADE: dict[str, Any] = {
     "match": lambda: maps.matrix(SQUARE, WORDS, WORDS, "match", True),
     "attention": lambda: maps.layer(np.abs(SQUARE)[None], ["L0·H0"], "attention", False, 0),
@@ -157,7 +166,7 @@ MADE: dict[str, Any] = {
     "cost, points": lambda: heads.marked_map(SQUARE, SQUARE - 1, SQUARE + 1, SQUARE > 1, WORDS, WORDS, "clear"),
     "taylor": lambda: heads.head_map(SQUARE, "taylor"),
     "interaction, loss": lambda: heads.pair_map(SQUARE, WORDS, "interaction, loss"),
-    "lost or gained": lambda: kept_map([[Square(0.5)]], ["mask"], ["target"]),
+    "lost or gained": _kept,
 }
 
 

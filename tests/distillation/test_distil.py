@@ -14,7 +14,6 @@ from headviz.extras.distillation.job import DistillationJob, distil
 from headviz.extras.distillation.pieces import open_context
 from headviz.extras.distillation.plan import TEACHER, DistillationPlan, PosteriorOptions
 from headviz.extras.distillation.posterior import Chosen
-from headviz.extras.translation.recurrent import RnnTranslator
 from support.pieces import after
 from support.tiny import PAIRS, TEXTS, tiny_folder
 
@@ -238,6 +237,8 @@ def test_beams_and_words_of_its_own_are_for_translators(teacher, data, tmp_path)
 
 @pytest.mark.slow
 def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
+    from headviz.extras.translation.recurrent import RnnTranslator
+
     train = headviz.load_task("custom-translation", split="train", data=pairs)
     RnnTranslator.new(train.texts, train.references, embedding=8, hidden=12, units=8).save(tmp_path / "rnn")
     words = ["distill", "--model", str(tmp_path / "rnn"), "--task", "custom-translation", "--data", pairs, "--remove"]

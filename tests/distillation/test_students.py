@@ -14,7 +14,6 @@ from headviz.extras.distillation.posterior import Divergence, MemoryIterates, Po
 from headviz.extras.distillation.problem import Batches, Classifying, RnnTranslating
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
-from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.models.folders import fresh
 from headviz.options import read_options
 from headviz.tasks import Dataset, get_task
@@ -227,6 +226,8 @@ def test_a_training_that_explodes_says_so(every, seen):
 @pytest.mark.slow
 def test_the_share_of_given_words_is_that_of_the_options():
     """A training with words of its own goes another way, is repeatable, and only a recurrent model has them."""
+    from headviz.extras.translation.recurrent import RnnTranslator
+
     data = Dataset(get_task("custom-translation"), "train", ("a b c", "b c a", "c a b"), ("c b a", "a c b", "b a c"))
     teacher = RnnTranslator.new(data.texts, data.references, embedding=4, hidden=6, units=4)
     problem = RnnTranslating(teacher, data, data)
@@ -302,6 +303,8 @@ def test_bad_options_get_one_clear_line(wrong):
 
 
 def test_unlabelled_and_foreign_data_are_refused():
+    from headviz.extras.translation.recurrent import RnnTranslator
+
     clf, problem = classifying()
     bare = dataclasses.replace(problem.train, labels=None)
     with pytest.raises(TaskError, match="gold labels"):

@@ -9,7 +9,6 @@ from sklearn.metrics import matthews_corrcoef
 import headviz
 from headviz.answers.number import NumberAnswers
 from headviz.answers.one_class import ClassAnswers
-from headviz.extras.translation.sentence import TextAnswers
 from headviz.statistics import resampling
 from headviz.statistics.significance import holm
 from support.metrics import metric_of_rows
@@ -137,6 +136,8 @@ def test_slices_are_compared_one_by_one() -> None:
 
 def test_bleus_interval_and_test_agree() -> None:
     """The resampled changes lay between -16.0 and -0.7 where p was .063."""
+    from headviz.extras.translation.sentence import TextAnswers
+
     rng = np.random.default_rng(6)
     words = "the a dog cat saw ran old red in house".split()
     references = [" ".join(rng.choice(words, 9)) for _ in range(40)]

@@ -17,8 +17,6 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.errors import Cancelled, ModelError, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.state_cache import plan
-from headviz.extras.distillation.layer_removal import remove
-from headviz.extras.distillation.removal import Removal
 from headviz.models.fast import linear, packing, stages
 from headviz.models.fast.linear import bfloat16_here
 from headviz.models.fast.packing import pack
@@ -345,6 +343,9 @@ def test_modernbert_refuses_bfloat16() -> None:
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
 def test_models_without_some_feed_forward_blocks_and_layers(family: str) -> None:
+    from headviz.extras.distillation.layer_removal import remove
+    from headviz.extras.distillation.removal import Removal
+
     data = some_data()
     clf = remove(worn_classifier(family, layers=4, spread=0.15), Removal.parse("ffn:1+layers:2")).student
     evaluator = Evaluator(clf, data)

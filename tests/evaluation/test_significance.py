@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from headviz.answers.one_class import ClassAnswers
-from headviz.extras.analyses.redundant import excess
 from headviz.statistics.significance import benjamini_hochberg, confusion, holm, mcnemar, wilson
 
 
@@ -62,6 +61,8 @@ def drawn(rng: np.random.Generator, n: int, together: float) -> tuple[np.ndarray
 
 
 def test_the_value_is_what_both_cost_beyond_the_sum() -> None:
+    from headviz.extras.analyses.redundant import excess
+
     gold, full, *said = drawn(np.random.default_rng(0), 300, 0.2)
     result = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
     one, two, both = (1 - ClassAnswers(gold, full, 2).measure(s, "accuracy") for s in said)
@@ -71,6 +72,8 @@ def test_the_value_is_what_both_cost_beyond_the_sum() -> None:
 
 
 def test_nothing_in_excess_is_seldom_called_clear() -> None:
+    from headviz.extras.analyses.redundant import excess
+
     rng, clear, held = np.random.default_rng(1), 0, 0
     truth = -0.04 * 0.04  # what both lose anyway is counted once
     for _ in range(400):
@@ -83,6 +86,8 @@ def test_nothing_in_excess_is_seldom_called_clear() -> None:
 
 
 def test_other_metrics_are_resampled_and_agree() -> None:
+    from headviz.extras.analyses.redundant import excess
+
     gold, full, *said = drawn(np.random.default_rng(2), 400, 0.2)
     by_f1 = excess(ClassAnswers(gold, full, 2), *said, "f1")
     by_accuracy = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
@@ -92,6 +97,8 @@ def test_other_metrics_are_resampled_and_agree() -> None:
 
 def test_examples_that_only_either_change_keeps_are_held_too() -> None:
     """Each counts 2; with one of 1 added in each direction .88 of the intervals held the truth."""
+    from headviz.extras.analyses.redundant import excess
+
     rng, held = np.random.default_rng(3), 0
     gold = np.zeros(100, dtype=int)
     for _ in range(1000):

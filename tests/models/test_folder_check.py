@@ -16,7 +16,6 @@ import pytest
 
 import headviz
 from headviz.errors import ModelError, UserError
-from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.models.folder_check import check_folder, naming
 from support.tiny import tiny_folder
 
@@ -168,6 +167,8 @@ def test_weights_that_hold_nothing_do_not_excuse_a_large_configuration(
 
 @pytest.mark.parametrize("setting", ["units", "target_words"])
 def test_a_recurrent_network_is_no_larger_than_its_weights(setting: str, tmp_path: Path) -> None:
+    from headviz.extras.translation.recurrent import RnnTranslator
+
     folder = RnnTranslator.new(["a b"], ["c d"], embedding=4, hidden=4, units=4).save(tmp_path / "rnn")
     record = json.loads((folder / "rnn.json").read_text())
     change("rnn.json", config={**record["config"], setting: 10**6})(folder)

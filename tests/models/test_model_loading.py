@@ -17,9 +17,8 @@ from headviz import HeadMask, cli
 from headviz.errors import ModelError
 from headviz.models import hub
 from headviz.models.families import FAMILIES, REFUSED, UNKNOWN
-from headviz.tasks import TASKS, Dataset
 from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
-from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, tiny_seq2seq
+from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, sentences, tiny_seq2seq
 
 
 @pytest.fixture
@@ -358,9 +357,6 @@ def test_several_numbers_for_a_text_are_refused(folder: Path) -> None:
 # the hub's Marian models bring two SentencePiece models, which want a package that headviz does not -
 
 
-DATA = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
-
-
 def folder_of(place: Path, source: bytes, target: bytes, vocab: dict[str, int]) -> Path:
     """A folder as the hub's Marian models have it."""
     numbers = {"pad_token_id": vocab["<pad>"], "decoder_start_token_id": vocab["<pad>"], "eos_token_id": 0}
@@ -409,9 +405,9 @@ def test_with_it_such_a_model_is_evaluated_scored_pruned_and_reloaded(tmp_path):
 
     assert [clf.tokenizer.decode(e.target, skip_special_tokens=True) for e in clf.encode(SOURCES, TARGETS)] == TARGETS
     mask = HeadMask.full(ROWS, HEADS).without([(0, 1), (3, 2)])
-    masked = headviz.evaluate(clf, DATA, mask)
-    assert headviz.score_heads(clf, DATA, "taylor", cache=False).values.shape == (ROWS, HEADS)
+    masked = headviz.evaluate(clf, sentences(), mask)
+    assert headviz.score_heads(clf, sentences(), "taylor", cache=False).values.shape == (ROWS, HEADS)
     headviz.prune(clf, mask).save(tmp_path / "small")
     small = headviz.load(tmp_path / "small", device="cpu")
     assert small.present == mask
-    assert headviz.evaluate(small, DATA).translations == masked.translations
+    assert headviz.evaluate(small, sentences()).translations == masked.translations

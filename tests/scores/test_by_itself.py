@@ -7,31 +7,38 @@ and whatever comes back has to come through ``fetch``, which is counted.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import headviz
-from headviz.attribution import integration, walk
+from headviz.attribution import attattr, integration, walk
 from headviz.attribution.integration import sweep
-from headviz.attribution.rules import PathOptions
+from headviz.attribution.rules import AttAttrOptions, PathOptions
 from headviz.evaluation import evaluator as evaluators
-from headviz.extras.scores import measures
 from headviz.heads import HeadMask
 from headviz.models.as_described import unfilled
 from headviz.models.fast import gpu
 from headviz.models.network import Network
 from headviz.scores import gradients, map_values
+from headviz.storage.store import Store
+from support.jobs import data_of, model_of
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
-FETCHING = (walk, map_values, gradients, measures, evaluators)
+FETCHING = (walk, map_values, gradients, evaluators)
 SCORES = ("conductance-kendall", "attattr-max", "taylor", "gnorm")
+CORRELATIONS = ("conductance-spearman", "conductance-pearson", "conductance-max")
+EVERY_SCORE = (*SCORES, *CORRELATIONS, "fisher", "gim", "hies")
+LAYER = 20
 
 
 class Launches(TorchDispatchMode):
@@ -64,10 +71,24 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     for module in FETCHING:
         monkeypatch.setattr(module, "fetch", fetch)
+    if "gnorm" in headviz.scores.SCORES:
+        monkeypatch.setattr("headviz.extras.scores.measures.fetch", fetch)
     monkeypatch.setattr(Network, "digest", "the weights cannot be read")
     monkeypatch.setattr(evaluators.EvaluatorOptions, "room_on", lambda options, device: 2**30)
     with unfilled():  # here a weight without numbers is meant
         yield result
+
+
+@pytest.fixture
+def as_there(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From the call on this processor is given the work of a device that computes by itself; nothing is recorded."""
+
+    def begin() -> None:
+        for module in (gpu, walk, map_values, integration, gradients):
+            monkeypatch.setattr(module, "runs_by_itself", lambda device: True)
+        monkeypatch.setattr(integration, "repeated", lambda *_: None)
+
+    return begin
 
 
 def there(layers: int = 3) -> Any:
@@ -126,53 +147,157 @@ def test_what_is_recorded_reads_nothing_of_this_process(fetched: list[int], monk
     assert max(launches.count for launches in counted) < 250 * 3
 
 
-def test_a_batch_starts_no_more_than_one_text(fetched: list[int]) -> None:
-    def started(texts: int) -> int:
-        clf = there()
-        encodings = sorted(clf.encode(texts * TEXTS[:2], texts * PAIRS[:2]), key=len)
-        with Launches() as launches:
-            list(integration.swept(clf, encodings, [None] * len(encodings), PathOptions(4)))
-        return launches.count
+def started(swept: Callable[..., Any], options: Any, texts: int, layers: int = 3) -> int:
+    """How often a sweep of so many pairs of texts starts something."""
+    clf = there(layers)
+    encodings = sorted(clf.encode(texts * TEXTS[:2], texts * PAIRS[:2]), key=len)
+    with Launches() as launches:
+        list(swept(clf, encodings, [None] * len(encodings), options))
+    return launches.count
 
-    assert started(10) == started(2)
+
+@pytest.mark.parametrize(
+    ("swept", "options"), [(integration.swept, PathOptions(4)), (attattr.swept, AttAttrOptions(4))]
+)
+def test_a_batch_starts_no_more_than_one_text(swept: Any, options: Any, fetched: list[int]) -> None:
+    assert started(swept, options, 10) == started(swept, options, 2)
+
+
+def test_sums_over_the_path_start_as_much_for_many_layers_as_for_one(fetched: list[int]) -> None:
+    """A rule that takes three times as many parts of the sum adds as much with two layers as with six."""
+    more = [
+        started(integration.swept, PathOptions(8, "richardson"), 2, layers)
+        - started(integration.swept, PathOptions(8, "trapezoid"), 2, layers)
+        for layers in (2, 6)
+    ]
+    assert more[0] == more[1]
+
+
+def test_texts_of_unequal_length_are_put_into_their_places_and_back_by_one_copy_each(fetched: list[int]) -> None:
+    """Of queries, keys and values together; a layer more starts 14 kernels, and 7 more for each further group."""
+    counts = {}
+    for layers in (3, 4):
+        clf = there(layers)
+        evaluator = headviz.Evaluator(clf, made(40))
+        with Launches() as launches:
+            evaluator._logits(clf.under(None), False, None, None)
+        counts[layers] = launches.count
+    assert counts[4] - counts[3] <= LAYER
+
+
+@pytest.mark.parametrize("job", ["tokens", "span"])
+def test_answers_for_each_token_are_waited_for_once(job: str, fetched: list[int]) -> None:
+    clf, data = model_of(job), data_of(job)
+    clf.model.to("meta")
+    evaluator = headviz.Evaluator(clf, data)
+    fetched.clear()
+    evaluator._logits(clf.under(None), False, None, None)
+    assert len(fetched) == 1
+    for score in ("conductance-spearman", "taylor"):
+        fetched.clear()
+        headviz.score_heads(clf, data, score, cache=False)
+        assert len(fetched) == 1
+
+
+def test_what_will_be_read_of_maps_does_not_hold_them(
+    as_there: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither their statistics nor the maps themselves, which are on their way: the next maps need the memory."""
+    clf, swept, seen = tiny_classifier(layers=2), integration.swept, list[weakref.ref[walk.Swept]]()
+
+    def watched(*args: Any, **options: Any) -> Iterator[walk.Swept]:
+        def noted(group: walk.Swept) -> walk.Swept:
+            assert not any(ref() is not None for ref in seen)
+            seen.append(weakref.ref(group))
+            return group
+
+        return map(noted, swept(*args, **options))
+
+    as_there()
+    monkeypatch.setattr(integration, "swept", watched)
+    monkeypatch.setattr(integration, "GPU_TOKENS", 200)  # several groups
+    headviz.score_heads(clf, made(12), "conductance-spearman", cache=False)
+    assert len(seen) > 2
+    seen.clear()
+    sweep(clf, clf.encode(3 * TEXTS, 3 * PAIRS), [None] * 12, PathOptions(8))
+    assert len(seen) > 2
+
+
+def test_what_was_computed_for_one_statistic_stays_when_another_is_asked_for(
+    as_there: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A GPU computes only what is asked for; a processor reads it, and computes all."""
+    clf, data, store, swept = tiny_classifier(layers=2), made(6), Store(tmp_path), integration.swept
+    sweeps = list[int]()
+
+    def counted(*args: Any, **options: Any) -> Any:
+        sweeps.append(1)
+        return swept(*args, **options)
+
+    def computed(statistic: str) -> bool:
+        sweeps.clear()
+        headviz.score_heads(clf, data, f"conductance-{statistic}", cache=store)
+        return bool(sweeps)
+
+    monkeypatch.setattr(integration, "swept", counted)
+    with monkeypatch.context() as patched:
+        for module in (gpu, walk, map_values, integration):
+            patched.setattr(module, "runs_by_itself", lambda device: True)
+        assert [computed(name) for name in ("spearman", "kendall", "spearman", "kendall")] == [True, True, False, False]
+    assert [computed(name) for name in ("spearman", "kendall", "pearson", "max")] == [False, False, True, False]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("score", [*SCORES, "conductance-pearson", "conductance-max", "gim", "hies"])
-def test_values_are_the_processors(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("score", EVERY_SCORE)
+def test_values_are_the_processors(score: str, as_there: Callable[[], None]) -> None:
     """Many texts at once, with their padding left out, equal one after the other."""
     clf, data = tiny_classifier(layers=3), made(6)
     mask = HeadMask.full(3, 4).without([(0, 1), (2, 3)])
-    for rows in ("all", "influential") if score.startswith("conductance") else ("",):
-        options = {"rows": rows} if rows else {}
-        one = headviz.score_heads(clf, data, score, mask=mask, cache=False, **options)
-        with monkeypatch.context() as patched:
-            for module in (gpu, walk, map_values, integration):
-                patched.setattr(module, "runs_by_itself", lambda device: True)
-            patched.setattr(integration, "repeated", lambda *_: None)
-            other = headviz.score_heads(clf, data, score, mask=mask, cache=False, **options)
+
+    def computed() -> list[Any]:
+        rows = ("all", "influential") if score.startswith("conductance") else ()
+        options = [{"rows": name} for name in rows] or [{}]
+        return [headviz.score_heads(clf, data, score, mask=mask, cache=False, **o) for o in options]
+
+    here = computed()
+    as_there()
+    for one, other in zip(here, computed(), strict=True):
         np.testing.assert_allclose(other.values, one.values, atol=1e-5, rtol=1e-4)
         assert other.undefined == one.undefined
 
 
-@pytest.mark.parametrize("method", [headviz.conductance, headviz.attattr])
-def test_a_full_memory_halves_the_passes(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, sizes, most = tiny_classifier(layers=3), [], [0]
-    plain = method(clf, TEXTS, PAIRS, steps=4, cache=False)
-    rows = walk.Walk.rows
+@pytest.mark.slow
+def test_a_recorded_pass_has_the_values_of_the_plain_one(
+    as_there: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorded here as a list of operations, which other texts and masks of the same width repeat."""
+    clf, records, replayed = tiny_classifier(layers=3), dict[Any, Any](), list[int]()
+    how = {"steps": 4, "precision": "float32", "cache": False}
+    cases = [
+        (text, mask)
+        for mask in (None, HeadMask.full(3, 4).without([(0, 1), (1, 2)]), HeadMask.full(3, 4).without_layer(2))
+        for text in ("dog", "the small dog runs", "a cat sees the red bird not the man", "no cat")
+    ]
 
-    def too_many(own: walk.Walk, x: Tensor) -> dict[str, Tensor]:
-        sizes.append(len(x))
-        if len(x) > most[0]:
-            raise torch.OutOfMemoryError("full")
-        return rows(own, x)
+    def repeated(model: Any, key: Any, inputs: dict[str, Tensor], run: Any) -> list[Tensor]:
+        whole = (key, *((name, t.shape) for name, t in inputs.items()))
+        if whole not in records:
+            records[whole] = make_fx(lambda *values: list(run(dict(zip(inputs, values, strict=True)))))(
+                *(t.clone() for t in inputs.values())
+            )
+        replayed.append(1)
+        with torch.no_grad():
+            return [t.clone() for t in records[whole](*inputs.values())]
 
-    monkeypatch.setattr(walk.Walk, "rows", too_many)
-    with pytest.raises(torch.OutOfMemoryError):
-        method(clf, TEXTS, PAIRS, steps=4, cache=False)  # nothing at all fits
-    most[0] = 6
-    monkeypatch.setattr(integration, "LEAST", 1)
-    result = method(clf, TEXTS, PAIRS, steps=4, cache=False)
-    assert max(sizes) > 6 >= sizes[-1]
-    for one, other in zip(result, plain, strict=True):
-        np.testing.assert_allclose(one.attribution, other.attribution, atol=1e-6)
+    plain = [headviz.conductance(clf, text, "a cat runs", mask=mask, **how) for text, mask in cases]
+    as_there()
+    monkeypatch.setattr(integration, "repeated", repeated)
+    for (text, mask), expected in zip(cases, plain, strict=True):
+        result = headviz.conductance(clf, text, "a cat runs", mask=mask, **how)
+        assert result.target == expected.target
+        np.testing.assert_allclose(result.attention, expected.attention, atol=1e-5)
+        size = np.nanmax(np.abs(expected.attribution))
+        np.testing.assert_allclose(result.attribution, expected.attribution, atol=1e-4 * size)
+        np.testing.assert_allclose(result.head_error, expected.head_error, atol=1e-4 * size, rtol=1e-3)
+    assert len(replayed) == len(cases)
+    assert len(records) == 2  # widths

@@ -8,8 +8,6 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.stand_ins import standing_in
-from headviz.extras.scores.measures import causal_roles
-from headviz.extras.scores.options import CausalOptions
 from headviz.scores import learned
 from headviz.scores import whole as whole_module
 from headviz.scores.learned import (
@@ -24,15 +22,14 @@ from headviz.scores.learned import (
 )
 from headviz.scores.measures import Inputs
 from headviz.scores.scoring import Scoring, score_heads
-from headviz.tasks import TASKS, Dataset
+from headviz.tasks import Dataset
 from support.gated import gated
 from support.scored_data import made
 from support.tiny import tiny_classifier
-from support.tiny_translation import SOURCES, TARGETS, tiny_translator
+from support.tiny_translation import sentences, tiny_translator
 
 NAMES = ("gates", "gates-hard", "gates-exact", "gates-causal")
 QUICK = {"steps": 8, "batch": 6, "cache": False}
-SENTENCES = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +70,7 @@ def test_gates_under_a_rising_price_by_hand(clf, data, kind):
 @pytest.mark.parametrize("translates", [False, True])
 def test_learning_sees_the_model_that_is_evaluated(clf, data, kind, translates):
     """Closed gates are heads that are off, and those of a mask are off from the start."""
-    clf, data = (tiny_translator(), SENTENCES) if translates else (clf, data)
+    clf, data = (tiny_translator(), sentences()) if translates else (clf, data)
     clf = standing_in(clf, kind, data)
     mask = clf.full_mask.without([(0, 1), (1, 0), (2, 2)])
     for under in (None, mask):
@@ -280,6 +277,9 @@ def test_without_any_head_there_is_nothing_to_learn(clf, data, name):
 @pytest.mark.slow
 def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
     """Class 0 is right; the first head speaks for it, the second against it, the third says nothing."""
+    from headviz.extras.scores.measures import causal_roles
+    from headviz.extras.scores.options import CausalOptions
+
     clf = tiny_classifier("bert", layers=1)
     right = Dataset(data.task, "dev", data.texts, data.pairs, np.zeros(len(data), dtype=np.int64))
     encoded = Scoring(clf, right, "gates-causal", cache=False)

@@ -15,14 +15,12 @@ from headviz.extras.scores import gim
 from headviz.extras.scores.measures import DEFAULT_MEMBERS, mean_ranks
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
-from headviz.tasks import TASKS, Dataset
 from support.marks import OWN_WAYS, all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
-from support.tiny_translation import SOURCES, TARGETS, tiny_translator
+from support.tiny_translation import sentences, tiny_translator
 
 NEW = ("gim", "hies", "gnorm", "ranks")
-SENTENCES = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +96,7 @@ def test_gim_is_the_derivative_of_bert_written_out_with_its_changed_gradients(cl
 @pytest.mark.parametrize(("translates", "kind"), [(False, "zero"), (True, "zero"), (True, "mean")])
 def test_without_its_changes_gim_is_taylor(clf, data, translates, kind, monkeypatch):
     """Of sentences, too; so what is changed is only the backward pass."""
-    clf, data = (tiny_translator(), SENTENCES) if translates else (clf, data)
+    clf, data = (tiny_translator(), sentences()) if translates else (clf, data)
     clf = standing_in(clf, kind, data)
     plain = score_heads(clf, data, "taylor", layer_norm=False, cache=False).values
     changed = score_heads(clf, data, "gim", cache=False).values
@@ -123,7 +121,7 @@ def test_a_norm_that_gim_does_not_know_is_refused_by_name(data):
     with pytest.raises(OptionError, match="LlamaRMSNorm"):
         score_heads(tiny_classifier("llama"), data, "gim", cache=False)
     with pytest.raises(OptionError, match="T5LayerNorm"):
-        score_heads(tiny_translator("t5"), SENTENCES, "gim", cache=False)
+        score_heads(tiny_translator("t5"), sentences(), "gim", cache=False)
 
 
 # HIES ---------------------------------------------------------------------------------------------

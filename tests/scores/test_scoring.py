@@ -14,7 +14,6 @@ from scipy import stats
 import headviz
 from headviz import HeadMask, plugins
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
-from headviz.extras.scores import shapley
 from headviz.models.pruning import weight_of
 from headviz.scores import PRESETS, SCORES
 from headviz.scores import score as sweeps_module
@@ -27,8 +26,13 @@ from support.scored_data import made
 from support.tiny import tiny_classifier
 
 FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
-FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-hard", "gates-exact", "gates-causal")}
-FAST_WHOLE["shapley"] = {"permutations": 2}
+FAST_WHOLE = {
+    "gates": {"steps": 3},
+    "gates-hard": {"steps": 3},
+    "gates-exact": {"steps": 3},
+    "gates-causal": {"steps": 3},
+    "shapley": {"permutations": 2},
+}
 OFF = ((0, 1), (2, 0))
 EVERY = all_in_ci(
     SCORES, [name for name in ("attattr-max", "taylor", "gates", "magnitude", "random") if name in SCORES]
@@ -48,7 +52,8 @@ def data():
 @pytest.fixture(autouse=True)
 def few_coalitions(monkeypatch):
     """Shapley values are drawn here; ``test_shapley`` has the exact ones."""
-    monkeypatch.setattr(shapley, "MOST_HEADS", 4)
+    if "shapley" in SCORES:
+        monkeypatch.setattr("headviz.extras.scores.shapley.MOST_HEADS", 4)
 
 
 def options(name):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from plotly.graph_objects import Figure
@@ -18,9 +19,6 @@ from headviz.attribution.maps import Arc
 from headviz.attribution.paths import Edge
 from headviz.display.figures import answers, bars, heads, maps
 from headviz.display.figures.speed import kept_against_speed
-from headviz.extras.analyses import cross_dataset, dynamics, interactions, redundant, scatter
-from headviz.extras.distillation.pages.results import LOOKS, learning_curves
-from headviz.extras.tickets.transfer_figure import Square, kept_map
 from headviz.heads import HeadId, HeadMask
 from headviz.pruning import runtimes
 from headviz.runs.tables import Curve, run_curves
@@ -133,6 +131,8 @@ def some_paths() -> Figure:
 
 
 def a_transfer() -> Figure:
+    from headviz.extras.tickets.transfer_figure import Square, kept_map
+
     targets = ["mnli", "snli, hard", "scitail", "question answering", "paraphrases", "rte"]
     squares = [
         [Square(0.5 + 0.1 * j, -0.6, -0.4, below="0.650", clear=i == j, ahead=j == 2) for j in range(6)]
@@ -158,7 +158,9 @@ def a_speed() -> speed.Speed:
     return speed.Speed("demo", FULL.without_random(72), 128, 3, 2, "cpu", 2.4, (9, 8), (20, 16), tuple(rows))
 
 
-def some_dynamics() -> dynamics.Dynamics:
+def some_dynamics() -> Any:
+    from headviz.extras.analyses import dynamics
+
     points = tuple(
         dynamics.Checkpoint(
             f"checkpoint-{1000 * k}", 0.8, (0.0, 0.5, 1.0), (1.0, 0.95 - 0.1 * k, 0.4 - 0.1 * k), curves(count=3)
@@ -168,7 +170,9 @@ def some_dynamics() -> dynamics.Dynamics:
     return dynamics.Dynamics("f", "taylor", tuple(points))
 
 
-def some_pairs() -> redundant.Redundant:
+def some_pairs() -> Any:
+    from headviz.extras.analyses import redundant
+
     result = [
         redundant.RedundantPair(HeadId(i, 0), HeadId(i, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
         for i in range(12)
@@ -211,7 +215,9 @@ def probabilities() -> Figure:
     return answers.probabilities(columns, CLASSES)
 
 
-def some_interactions() -> interactions.Interactions:
+def some_interactions() -> Any:
+    from headviz.extras.analyses import interactions
+
     some = (HeadId(0, 0), HeadId(0, 1), HeadId(1, 2))
     values = np.array([[np.nan, -0.5, 0.1], [-0.5, np.nan, 0.0], [0.1, 0.0, np.nan]])
     pair = interactions.Interaction(*some[:2], -0.5, -0.6, -0.4, 1e-6, -0.3)
@@ -241,7 +247,9 @@ def correlations() -> correlation.CorrelationGrids:
     )
 
 
-def a_cloud(words: tuple[str, ...] = tuple(WORDS), target: str = "contradiction") -> scatter.Scatter:
+def a_cloud(words: tuple[str, ...] = tuple(WORDS), target: str = "contradiction") -> Any:
+    from headviz.extras.analyses import scatter
+
     n = len(words) ** 2
     attention, attribution = RANDOM.random(n), RANDOM.normal(0, 1, n)
     return scatter.Scatter(HeadId(1, 2), words, target, "conductance", attention, attribution, "spearman", 0.5, 0.01)
@@ -274,6 +282,8 @@ def marked() -> Figure:
 
 
 def students() -> Figure:
+    from headviz.extras.distillation.pages.results import LOOKS, learning_curves
+
     made = [
         {
             "init": init,
@@ -285,11 +295,17 @@ def students() -> Figure:
     return learning_curves(made, 0.99, "accuracy", 0.36)
 
 
+def two_costs() -> Any:
+    from headviz.extras.analyses.cross_dataset import relate
+
+    return relate(costs(), costs(1))
+
+
 RESULTS: dict[str, Callable[[], object]] = {
     "ablation": costs,
     "by-slice": by_kind,
     "all-but-one": layers_alone,
-    "cross-dataset": lambda: cross_dataset.relate(costs(), costs(1)),
+    "cross-dataset": two_costs,
     "pruning-curves": curves,
     "speed": a_speed,
     "dynamics": some_dynamics,

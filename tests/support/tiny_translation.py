@@ -75,6 +75,13 @@ def tiny_seq2seq(family: str = "marian", seed: int = 0, spread: float = 0.3, **c
     return model.eval()
 
 
+def sentences() -> Any:
+    """These sources with these targets."""
+    from headviz.tasks import TASKS, Dataset
+
+    return Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
+
+
 def tiny_translator(family: str = "marian", longest: int = 14, **options: Any) -> Any:
     """The same, as a headviz translator."""
     import headviz

@@ -1,8 +1,8 @@
 """``python -m support.without_room COPY ASKED BROUGHT TEST…``: what a copy of the package still does without a room.
 
 Imports every module of the copy, checks that the public names ``BROUGHT`` (JSON) are gone, prints how each line of
-Python in ``ASKED`` (JSON) is refused, and runs the tests. It is forked from a process that has imported what headviz
-needs (``NEEDED``), and never headviz.
+Python in ``ASKED`` (JSON) is refused, collects all quick tests, and runs those of these files. It is forked from a
+process that has imported what headviz needs (``NEEDED``), and never headviz.
 """
 
 from __future__ import annotations
@@ -51,7 +51,21 @@ def check(copy: str, asked: list[str], brought: list[str]) -> None:
             print("not refused:", line)
 
 
+class Some:
+    """Runs the tests of some files only, once all have been collected."""
+
+    def __init__(self, files: list[str]) -> None:
+        self.files = {Path(file).resolve() for file in files}
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        print(f"collected: {len(items)} tests")
+        others = [item for item in items if item.path not in self.files]
+        items[:] = [item for item in items if item.path in self.files]
+        config.hook.pytest_deselected(items=others)
+
+
 if __name__ == "__main__":
     sys.path.insert(0, sys.argv[1])
     check(sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3]))
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[4:]]))
+    words = ["-q", "--assert=plain", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "tests"]
+    sys.exit(pytest.main(words, plugins=[Some(sys.argv[4:])]))

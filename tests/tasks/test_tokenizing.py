@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from headviz.extras.analyses.roles import linked_tokens
 from headviz.tasks import TASKS, Dataset, text_lengths
 from headviz.tasks.dataset import alone_with
 from support.tiny import TEXTS, tiny_classifier
@@ -40,17 +39,23 @@ def _lengths(clf: Any) -> None:
     text_lengths(Dataset(TASKS["sst2"], "dev", tuple(TEXTS)), clf.tokenizer)
 
 
-@pytest.mark.parametrize(
-    ("made", "use"),
-    [
-        (tiny_classifier, lambda clf: clf.encode([*TEXTS, "dog " * 200])),
-        (tiny_translator, lambda clf: clf.encode([*TEXTS, "dog " * 200], [*TEXTS, "cat"])),
-        (tiny_classifier, _lengths),
-        (tiny_classifier, lambda clf: linked_tokens(clf, 6, (TEXTS[0],), lambda text: [])),
-    ],
-    ids=["texts", "sentences", "lengths", "relations"],
-)
-def test_one_thread_at_a_time_uses_a_tokenizer(made: Callable[[], Any], use: Callable[[Any], object]) -> None:
+def _relations(clf: Any) -> None:
+    from headviz.extras.analyses.roles import linked_tokens
+
+    linked_tokens(clf, 6, (TEXTS[0],), lambda text: [])
+
+
+USES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "texts": (tiny_classifier, lambda clf: clf.encode([*TEXTS, "dog " * 200])),
+    "sentences": (tiny_translator, lambda clf: clf.encode([*TEXTS, "dog " * 200], [*TEXTS, "cat"])),
+    "lengths": (tiny_classifier, _lengths),
+    "relations": (tiny_classifier, _relations),
+}
+
+
+@pytest.mark.parametrize("what", USES)
+def test_one_thread_at_a_time_uses_a_tokenizer(what: str) -> None:
+    made, use = USES[what]
     clf = made()
     clf = dataclasses.replace(clf, tokenizer=Watched(clf.tokenizer))
     together(3, lambda _: use(clf))

@@ -20,7 +20,6 @@ from headviz.answers.one_class import ONE_CLASS, ClassAnswers
 from headviz.display.sentences import clear_slices
 from headviz.display.table import Column, Table
 from headviz.evaluation.mask_evaluator import Growing
-from headviz.extras.translation.pages import compare as translations
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.masklab import cost
 from headviz.ui.shell import loaders, show
@@ -133,9 +132,11 @@ def test_slices_change_for_certain_only_after_correction_for_their_number() -> N
 
 
 def test_only_changed_words_are_marked() -> None:
-    assert translations.words("a b c", "a x c d") == [("a", False), ("x", True), ("c", False), ("d", True)]
-    assert translations.words("a b", "a b") == [("a", False), ("b", False)]
-    assert translations.marked("a b", "a *b*") == r"a :orange[__\*b\*__]"
+    from headviz.extras.translation.pages.compare import marked, words
+
+    assert words("a b c", "a x c d") == [("a", False), ("x", True), ("c", False), ("d", True)]
+    assert words("a b", "a b") == [("a", False), ("b", False)]
+    assert marked("a b", "a *b*") == r"a :orange[__\*b\*__]"
 
 
 def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
