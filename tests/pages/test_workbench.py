@@ -155,3 +155,19 @@ def test_a_large_model_says_what_it_takes_and_offers_bfloat16_by_one_click(
     assert "3×4 heads in bfloat16" in texts(app)
     app.button(key="other_precision").click().run()
     assert "dtype" not in app.query_params
+
+
+@pytest.mark.parametrize("page", ["workbench", "masklab"])
+def test_what_a_gpu_computed_in_is_named_and_float32_is_one_click_away(
+    open_page: Callable[..., Any], small: dict[str, str], monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    from headviz.evaluation import evaluator
+
+    monkeypatch.setattr(evaluator, "fastest", lambda *_: "tf32")
+    monkeypatch.setattr(evaluator, "has_tf32", lambda device: True)
+    app = open_page(page, **small, off="0.0")
+    assert "Computed in TF32" in texts(app)
+    app.button(key="exact").click().run()
+    assert app.query_params["dtype"] == "float32"
+    assert "Computed in TF32" not in texts(app)
+    assert "3×4 heads in float32" in texts(app)

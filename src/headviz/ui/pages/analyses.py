@@ -240,7 +240,7 @@ class FromPage:
     def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
         if clf is self.clf and name in self.scores:
             return self.scores[name]
-        return headviz.score_heads(clf, data, name, cancel=self.cancel).values
+        return headviz.score_heads(clf, data, name, cancel=self.cancel, **scoring.settings(self.view, name)).values
 
     def load(self, place: Any, **options: Any) -> Classifier:
         classifier: Classifier = headviz.load(place, device=self.view.device, **options)
@@ -459,6 +459,8 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str,
     if "evaluator" in uses:
         drawn, words, _ = recipes.stand_in(view, _stand_in(analysis))
         yield from drawn
+        if view.exact:
+            words["options"] = Code('headviz.EvaluatorOptions(precision="float32")')
         yield f"evaluator = {call('headviz.evaluator_of', Code('clf'), Code('data'), **words)}"
     if "other" in uses:
         task = second_task(view)

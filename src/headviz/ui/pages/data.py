@@ -141,7 +141,8 @@ def job_of(view: View, clf: Classifier) -> None:
 # ---- model, data and their cards
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("auto", "float32", "bfloat16")
+PRECISION_HELP = "auto: weights in float32; on a GPU computed in what is faster and agrees with that"
 OWN_JOB = "as it says"
 JOB_HELP = "What it answers with, where its configuration does not tell; also of a table of your own"
 
@@ -186,7 +187,9 @@ def model_form(view: View) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             revision = st.text_input("Revision (hub only)", view.revision, placeholder="main", width=160)
             device = st.selectbox("Device", DEVICES, _index(DEVICES, view.device), width=110)
-            dtype = st.selectbox("Precision", PRECISIONS, int(view.dtype == "bfloat16"), width=130)
+            dtype = st.selectbox(
+                "Precision", PRECISIONS, _index(PRECISIONS, view.dtype), width=130, help=PRECISION_HELP
+            )
             job_names = [OWN_JOB, *(job for job, answer in ANSWERS.items() if answer.columns)]
             job = st.selectbox("Job", job_names, _index(job_names, view.job), width=150, help=JOB_HELP)
             submitted = st.form_submit_button("Load", type="primary")
@@ -195,7 +198,7 @@ def model_form(view: View) -> None:
             view.of_model(name.strip()),
             revision=revision.strip(),
             device=device,
-            dtype="" if dtype == "float32" else dtype,
+            dtype="" if dtype == "auto" else dtype,
             job="" if job == OWN_JOB else job,
         )
         try_model(view, new_view)

@@ -13,7 +13,7 @@ import streamlit as st
 import headviz
 
 from ...attribution.maps import PARTS, positions, strongest
-from ...attribution.rules import RULES, order_kept
+from ...attribution.rules import AUTO, RULES, order_kept
 from ...display.figures import bars, maps
 from ...display.numbers import number, signed
 from ...display.recipes import Code, call, command
@@ -269,7 +269,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
     """Attention and attribution of every head for this text, first with few steps; None while there are none."""
     from ...attribution.integration import maps_bytes, peak_bytes
 
-    options = (view.target, view.word, view.rule, view.steps, shown.label)
+    options = (view.target, view.word, view.rule, view.steps, shown.label, view.exact)
     key = (*loaders.identity(clf), "maps", shown.text, shown.pair, mask.hex, *options)
     early = False  # show the maps of few steps, which are held while the finer ones are computed
     if jobs.find(key) is None:
@@ -284,6 +284,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
             shown.pair,
             steps=view.steps or None,
             rule=view.rule,
+            precision="float32" if view.exact else AUTO,
             target=view.target,
             word=word_of(clf, shown, view),
             label=shown.label if view.target == "gold" and not isinstance(shown.label, float) else None,
@@ -465,6 +466,7 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
         for name, value, default in (
             ("steps", view.steps, 0),
             ("rule", view.rule, "richardson"),
+            ("precision", "float32" if view.exact else AUTO, AUTO),
             ("target", view.target, "predicted"),
             ("word", word_of(clf, shown, view), None),
         )

@@ -241,6 +241,8 @@ def status(scores: HeadScores, view: View, name: str) -> None:
     if error is not None:
         hint = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
         details.append(f"Mean integration error {100 * error:.1f} %: {order_kept(error)}{hint}.")
+    if faster := {"tf32": "TF32 on a GPU", "bfloat16": "bfloat16, a preview"}.get(scores.settings.get("precision", "")):
+        details.append(f"Computed in {faster}.")
     score = SCORES[scores.score]
     measured = f"{name}: {sentence}" if name else sentence[0].upper() + sentence[1:]
     about = "  ·  ".join([f"{scores.score}: {score.meaning} {measured}", *scores.notes])
@@ -361,8 +363,9 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     sample = (("score", view.score), ("samples", view.samples), ("seed", view.seed))
     options = (*recipes.model_options(view), *recipes.data_options(train), *sample)
     if view.weights == "fine-tuned":
-        lines.append(f"scores = headviz.score_heads(clf, some, score={view.score!r})")
-        return "\n".join(lines), command("score", options)
+        chosen = scoring.settings(view, view.score)
+        lines.append(f"scores = {call('headviz.score_heads', Code('clf'), Code('some'), score=view.score, **chosen)}")
+        return "\n".join(lines), command("score", (*options, *(("set", f"{n}={v}") for n, v in chosen.items())))
     base = view.base or f"{view.model}-pretrained"
     about = f"score={view.score!r}, data={view.task!r}, n=len(some)"
     lines += [

@@ -212,6 +212,7 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
         off = [h for h in mask.off if h not in clf.present.off]
         with st.container(key="dev" if measured else "result_before"):
             _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), data)
+            measure.computed_in(last)
     result_bar.section(clf.present, last, *pair.change(filled or clf, shown))
 
 

@@ -13,7 +13,7 @@ import headviz
 from ...errors import OptionError
 from ...heads import HeadMask
 from ...models.stand_in import ZERO, StandIn
-from ..shell import jobs, loaders, state
+from ..shell import frame, jobs, loaders, state
 from ..shell.messages import plain
 from ..shell.view import View
 
@@ -28,8 +28,8 @@ REST = 0.3  # seconds after a page was drawn before something is computed ahead
 
 
 def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object, ...]:
-    """The key of a computation: model, device, data, and ``more``."""
-    return (*loaders.identity(clf), str(clf.device), data.digest, *more)
+    """The key of a computation: model, device, precision, data, and ``more``."""
+    return (*loaders.identity(clf), str(clf.device), state.view().exact, data.digest, *more)
 
 
 def measured(clf: Classifier, data: Dataset, mask: HeadMask, place: Place, rank: int = 0) -> Growing | None:
@@ -106,6 +106,16 @@ def precision(clf: Classifier) -> None:
                 on_click=state.update,
                 kwargs={"dtype": "bfloat16"},
             )
+
+
+def computed_in(measured: Growing) -> None:
+    """What a GPU has taken instead of float32, and a button for float32."""
+    faster = {"tf32": "TF32", "bfloat16": "bfloat16"}.get(measured.comparison.precision)
+    if faster is None or state.view().dtype:  # weights in bfloat16 have a line of their own
+        return
+    st.caption(f"Computed in {faster}, which agrees with float32 on the first texts.")
+    if frame.controls():
+        st.button("Compute in float32", key="exact", on_click=state.update, kwargs={"dtype": "float32"})
 
 
 # ---- what stands in the place of heads that are off

@@ -22,6 +22,7 @@ from ...display.table import Table, heads_table
 from ...errors import TaskError
 from ...evaluation.verdict import undecided
 from ...heads import HeadId, HeadMask, HeadScores, order_note
+from ...options import declared
 from ...progress import part
 from ...scores.catalogue import SCORES, TO_PRUNE_BY, correlates
 from ...tasks import TASKS
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
 
 
 FRESH_HEADS = 5  # fresh classifiers put on the pre-trained encoder; their grids are averaged
+
+
+def settings(view: View, score: str) -> dict[str, Any]:
+    """The options of a score that the view asks for: float32 for what could be faster."""
+    return {"precision": "float32"} if view.exact and "precision" in declared(SCORES[score].options) else {}
 
 
 def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[Any, ...]:
@@ -156,7 +162,8 @@ def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
         scores = None
         data = sample(view, clf)
         notes = sample_notes(data, view.samples)
-        for grown in headviz.score_progressive(clf, data, view.score, progress=progress, cancel=cancel):
+        options = settings(view, view.score)
+        for grown in headviz.score_progressive(clf, data, view.score, progress=progress, cancel=cancel, **options):
             scores = replace(grown, notes=(*grown.notes, *(notes if grown.samples else ())))
             jobs.offer(key, scores)
         assert scores is not None
@@ -171,11 +178,12 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
         name = loaders.model_name(view.base or f"{view.model}-pretrained")
         data = sample(view, clf)
-        tables = []
+        tables, dtype, options = [], view.loading.get("dtype"), settings(view, view.score)
         for seed in range(FRESH_HEADS):
-            fresh = headviz.load(name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed)
+            fresh = headviz.load(name, device=view.device, dtype=dtype, fresh_labels=clf.labels, seed=seed)
             step_progress = part(progress, seed, FRESH_HEADS)
-            tables.append(headviz.score_heads(fresh, data, view.score, progress=step_progress, cancel=cancel))
+            table = headviz.score_heads(fresh, data, view.score, progress=step_progress, cancel=cancel, **options)
+            tables.append(table)
             if 1 < len(tables) < FRESH_HEADS:  # one table alone has no interval
                 jobs.offer(key, averaged(tables))
         return averaged(tables)

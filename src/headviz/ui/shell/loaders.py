@@ -319,7 +319,11 @@ def _dataset(reading: Keywords) -> Dataset:
 def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **keywords: Any) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
     measured on the view's training examples; ``keywords`` are progress and cancel of making it."""
-    key: tuple[object, ...] = (*identity(clf), str(clf.device), data.digest)
+    from ...evaluation.evaluator import EvaluatorOptions
+
+    exact = place is not None and place[1].exact
+    key: tuple[object, ...] = (*identity(clf), str(clf.device), data.digest, exact)
+    keywords |= {"options": EvaluatorOptions(precision="float32")} if exact else {}
     if place is not None and place[0].kind != ZERO:
         stand_in, view = place
         drawn = reference(view, stand_in)

@@ -106,7 +106,7 @@ class View:
     model: str = option("demo", "what headviz.load takes")
     revision: str = option("", "branch, tag or commit of a hub model")
     device: str = option("auto", "auto, cpu, cuda or mps")
-    dtype: str = option("", "precision of the weights")
+    dtype: str = option("", "precision of the weights; float32 is also that of everything computed, on a GPU as well")
     job: str = option("", "what the model answers with, where neither its configuration nor the file tells")
     classes: str = option(
         "", "what the model's outputs mean, in their order, as a,b; empty = as its configuration says"
@@ -191,12 +191,17 @@ class View:
         return self.chosen_order or COST
 
     @property
+    def exact(self) -> bool:
+        """Whether everything is computed in float32, where a GPU would take something faster that agrees with it."""
+        return self.dtype == "float32"
+
+    @property
     def loading(self) -> dict[str, Any]:
         """The keywords with which ``headviz.load`` loads the model, where they are not its defaults."""
         keywords = {
             "revision": self.revision,
             "device": "" if self.device == "auto" else self.device,
-            "dtype": self.dtype,
+            "dtype": "" if self.exact else self.dtype,
             "job": self.job,
             "class_names": self.class_names,
         }

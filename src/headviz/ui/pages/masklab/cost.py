@@ -210,6 +210,7 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
         parameters, flops = numbers.less(small.parameters, whole.parameters), numbers.less(small.flops, whole.flops)
         smaller = f"parameters {parameters}, FLOPs {flops}"
         st.caption(plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
+    measure.computed_in(measured)
     if not measured.final:
         st.caption(EARLY)
         return
@@ -381,9 +382,11 @@ def recipe(view: View, clf: Classifier) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
     reference, keywords, options = recipes.stand_in(view, stand_in() if mask.off else StandIn())
-    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **keywords)
+    exact = {"precision": "float32"} if view.exact else {}
+    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **keywords, **exact)
     lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *reference)
     options = (*recipes.model_options(view), *recipes.data_options(view), *recipes.mask_options(mask), *options)
+    options = (*options, *exact.items())
     return "\n".join((*lines, f"print({evaluated}.metrics)")), command("evaluate", options)
 
 
