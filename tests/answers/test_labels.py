@@ -56,7 +56,7 @@ def test_mistakes_in_the_data_are_named(tmp_path: Path) -> None:
         headviz.load_task("custom", data=place, text_columns="text", label_column="red,cold", job="class")
     (place / "dev.tsv").write_text("text\tred\tcold\na dog\t0\t1\n")
     notes = headviz.load_task("custom", data=place, text_columns="text", label_column="red,cold").notes
-    assert "no row has the label red" in notes
+    assert "no row of dev.tsv has the label red" in notes
 
 
 def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path) -> None:
@@ -106,6 +106,19 @@ def test_each_label_is_a_slice_of_data_without_slices() -> None:
     for j, part in enumerate(slices):
         assert (part.full, part.masked) == tuple(f1_score(gold[:, j], table[:, j]) for table in (full, masked))
     assert [d.name for d in answers.compare(masked, LABELS.usual, ["a", "b"] * 30).slices] == ["a", "b"]
+
+
+def test_the_accuracy_of_each_label_is_exact_and_their_mean_is_a_metric() -> None:
+    rng = np.random.default_rng(0)
+    gold, full, masked = rng.integers(0, 2, (3, 60, 3))
+    compared = LABELS.answers(gold, full, NAMES).compare(masked, ("label_accuracy",))
+    shares = [(table == gold).mean() for table in (full, masked)]
+    assert [compared.primary.full, compared.primary.masked] == pytest.approx(shares)
+    for j, part in enumerate(compared.slices):
+        expected = headviz.paired(gold[:, j], full[:, j], masked[:, j])
+        assert (part.delta, part.interval_low, part.p_value) == (expected.difference, expected.low, expected.p)
+    same = np.tile((gold.mean(axis=0) > 0.5).astype(int), (60, 1))
+    assert compared.primary.constant == pytest.approx((same == gold).mean())
 
 
 def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:

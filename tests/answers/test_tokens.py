@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import headviz
-from headviz.answers.tokens import TokenAnswers, hits
+from headviz.answers.tokens import TOKENS, TokenAnswers, hits
 from headviz.errors import NotFinite, OptionError, TaskError
 from support.jobs import TAGS, data_of, model_of
 
@@ -96,7 +96,7 @@ def test_tags_of_one_split_alone_are_named(tmp_path: Path) -> None:
     place = write(tmp_path, {"dev.conll": "a O\nb I-X\n", "train.conll": "a O\nb B-Y\n"})
     data = headviz.load_task("custom", data=place)
     assert any("1 words have a tag I-…" in note for note in data.notes)
-    assert "no word has the tag B-Y" in data.notes
+    assert "no word of dev.conll has the tag B-Y" in data.notes
     clf = model_of("tokens")
     with pytest.raises(TaskError, match=r"does not know the tags? I-X"):
         headviz.evaluate(clf, data)
@@ -148,6 +148,21 @@ def test_types_of_spans_are_slices() -> None:
     clf, data = model_of("tokens"), data_of("tokens")
     result = headviz.evaluator_of(clf, data).compare(clf.full_mask.without([(0, 1), (1, 0)]))
     assert [part.name for part in result.slices] == ["red", "wet"]
+
+
+def test_tags_that_mark_no_spans_are_slices_of_the_words_that_have_them() -> None:
+    rng, names = np.random.default_rng(0), ("DET", "NOUN", "VERB", "X")
+    gold, full, masked = rng.integers(0, 3, (3, 40, 5))  # no word is an X
+    for table in (gold, full, masked):
+        table[::2, 3:] = -100
+    answers = TOKENS.answers(gold, full, names)
+    slices = answers.compare(masked, ("token_accuracy",)).slices
+    assert [part.name for part in slices] == ["DET", "NOUN", "VERB"]
+    for tag, part in enumerate(slices):
+        words = gold == tag
+        assert (part.full, part.masked) == tuple((table[words] == tag).mean() for table in (full, masked))
+        assert part.n == words.any(axis=1).sum()  # the unit is the text
+    assert [d.name for d in answers.compare(masked, ("token_accuracy",), ["a", "b"] * 20).slices] == ["a", "b"]
 
 
 def test_paired_takes_lists_of_tags() -> None:

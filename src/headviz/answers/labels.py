@@ -37,17 +37,23 @@ class LabelAnswers(SumAnswers):
         "micro_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
         "macro_f1": lambda total: _macro(total),
         "exact_match": mean_of_units,
+        "label_accuracy": mean_of_units,
     }
 
     def parts(self, predicted: NDArray, metric: str) -> NDArray:
         """Hits, gold and predicted labels, of each label for the macro mean."""
-        if metric == "exact_match":
+        if metric in ("exact_match", "label_accuracy"):
             return super().parts(predicted, metric)
         counts = np.stack([(predicted == 1) & (self.gold == 1), self.gold == 1, predicted == 1], axis=1)  # [n, 3, C]
         return counts.reshape(len(counts), -1).astype(np.int64) if metric == "macro_f1" else counts.sum(axis=2)
 
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
-        return (predicted == self.gold).all(axis=1).astype(float) if metric == "exact_match" else None
+        """An example's share of right labels, or whether all are right. Of a slice, which has one label, both are its
+        accuracy."""
+        right = predicted == self.gold
+        if metric == "label_accuracy":
+            return right.mean(axis=1)
+        return right.all(axis=1).astype(float) if metric == "exact_match" else None
 
     def quality(self, predicted: NDArray) -> NDArray[np.int64]:
         """How many of an example's labels are right."""
@@ -88,7 +94,7 @@ class Labels(Answer):
     costs = "log-probability of the right labels, lost without the head"
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, read_at, decoder = "classification head", FIRST, None
-    usual, graded_in = ("micro_f1", "macro_f1", "exact_match"), "micro_f1"
+    usual, graded_in = ("micro_f1", "macro_f1", "exact_match", "label_accuracy"), "micro_f1"
     paired, label_needed = True, False
     columns, named = "labels", ("label", "examples")
     functions, flips, label_type = True, True, "float32"
@@ -301,6 +307,12 @@ def _most_frequent(gold: NDArray) -> float | None:
     return float(np.unique(gold, axis=0, return_counts=True)[1].max() / len(gold)) if len(gold) else None
 
 
+def _each_most_frequent(gold: NDArray) -> float | None:
+    """Each label for all or for none."""
+    share = gold.mean(axis=0) if len(gold) else np.zeros(0)
+    return float(np.maximum(share, 1 - share).mean()) if share.size else None
+
+
 def _f1(metric: str, same: Callable[[NDArray], NDArray]) -> Metric:
     """A mean F1 and what it is where all examples get the ``same`` labels."""
     measure = LabelAnswers.measured_by(metric)
@@ -316,6 +328,9 @@ Labels.metrics = {
     "macro_f1": _f1("macro_f1", np.ones_like),
     "exact_match": Metric(
         LabelAnswers.measured_by("exact_match"), constant=_most_frequent, dims=(2, 2), constant_name=MOST_FREQUENT
+    ),
+    "label_accuracy": Metric(
+        LabelAnswers.measured_by("label_accuracy"), constant=_each_most_frequent, dims=(2, 2), constant_name=SAME
     ),
 }
 LABELS = Labels()

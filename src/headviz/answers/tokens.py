@@ -87,6 +87,7 @@ class TokenAnswers(SumAnswers):
     """The unit is the text: the words of one text are not independent."""
 
     types: tuple[str, ...] = ()  # of spans
+    tags: tuple[str, ...] = ()  # the classes, where they mark no spans
 
     def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
         """[n, W] class numbers, -100 behind a text's end in both."""
@@ -113,10 +114,16 @@ class TokenAnswers(SumAnswers):
         return float((fitted(predicted, width) == fitted(self.full, width))[self.gold != IGNORED].mean())
 
     def sliced(self, masked: NDArray, slices: Sequence[str] | None) -> Iterator[tuple[str, TokenAnswers, NDArray]]:
-        """By the data's slices, else by the type of span: the same texts, with spans of that type alone."""
-        if slices is not None or not self.types:
+        """By the data's slices, else by the type of span: the same texts, with spans of that type alone. Of tags that
+        mark no spans by tag: the texts that have it, with the words of that gold tag alone."""
+        if slices is not None:
             yield from super().sliced(masked, slices)
             return
+        for number, name in enumerate(self.tags):
+            there = (self.gold == number).any(axis=1)
+            if there.any():
+                gold = np.where(self.gold == number, self.gold, IGNORED)[there]
+                yield name, replace(self, gold=gold, full=self.full[there], tags=()), masked[there]
         for number, name in enumerate(self.types):
             gold, full, predicted = (_only(tags, number) for tags in (self.gold, self.full, masked))
             if (gold > 0).any():
@@ -149,7 +156,8 @@ class Tokens(Answer):
         return self.usual if types_in(list(names)) else self.usual[1:]
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> TokenAnswers:
-        return TokenAnswers(gold, full, types_in(names) or ())
+        types = types_in(names)
+        return TokenAnswers(gold, full, types or (), () if types else tuple(names))
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[TokenAnswers, NDArray]:
         """Lists of tags, one list for each text; or tables of class numbers."""
