@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import tracemalloc
 
@@ -11,6 +12,8 @@ import pytest
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 import headviz
+from headviz.answers import ANSWERS
+from headviz.errors import OptionError
 
 
 def _answers(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -117,3 +120,18 @@ def test_what_is_no_row_of_classes_is_refused(bad: tuple) -> None:
 def test_options_are_checked(options: dict) -> None:
     with pytest.raises(headviz.UserError):
         headviz.paired([0, 1], [0, 1], [0, 1], **options)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "spearman", "roc_auc"])
+def test_groups_are_not_ignored(metric: str) -> None:
+    rows = [0, 1, 1, 0], [0.1, 0.9, 0.8, 0.3], [0.2, 0.7, 0.8, 0.3]
+    if metric == "accuracy":
+        rows = [0, 1, 1, 0], [0, 1, 1, 0], [0, 1, 0, 0]
+    headviz.paired(*rows, metric)
+    with pytest.raises(OptionError, match="groups"):
+        headviz.paired(*rows, metric, groups=[0, 0, 1, 1])
+
+
+def test_every_metric_that_is_compared_is_described() -> None:
+    described = re.findall(r"[\w@]+", headviz.paired.__doc__ or "")
+    assert {name for answer in ANSWERS.values() if answer.paired for name in answer.metrics} <= set(described)

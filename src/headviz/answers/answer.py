@@ -140,6 +140,7 @@ class Answer(ABC):
     label_column: str = ""
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
+    grouped: bool = False  # and which rows make a unit together
     formula: str = ""  # TeX: how ``values`` come from logits
     does: str = "reads {texts} and answers it"  # what its model does; {texts} = "a text" or "two texts", {n} = outputs
     costs: str = "loss, added without the head"  # what a head costs in the loss

@@ -175,6 +175,7 @@ class Rank(Number):
     does = "reads a query and a passage and says how well the passage answers the query"
     costs = "log-probability of the right relevance, lost without the head"
     text_columns, label_column = ("query", "passage"), "relevance"
+    grouped = True
     gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
     least_lead, named = 0.5, ("relevance", "passages")
 

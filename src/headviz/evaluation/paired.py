@@ -57,7 +57,12 @@ def paired(
     - roc_auc, average_precision, neg_log_loss, neg_calibration_error: class numbers, then probabilities [n, classes],
       or [n] of class 1.
     - pearson, spearman: numbers.
-    - ndcg@10, mrr@10, map: relevances, then scores; ``groups`` has the query of each.
+    - micro_f1, macro_f1, label_accuracy, and exact_match of several labels: tables [n, labels] of 0 and 1.
+    - span_f1, token_accuracy: lists of tags, one list for each text; or class numbers [n, words], -100 behind a text's
+      end. The unit is the text.
+    - token_f1, and exact_match of spans: ``data.gold``, and predictions of ``headviz.Evaluator``.
+    - ndcg@10, mrr@10, map: relevances, then scores; ``groups`` has the query of each, which is the unit. The other
+      metrics take no ``groups``: their rows are units.
 
     The interval and the test agree: it excludes zero only where the test rejects, for an accuracy also wherever it
     does. A correlation does not depend on the scale of the answers, and neither do its interval and p. NaN where the
@@ -80,6 +85,11 @@ def paired(
     if len({answer.metrics[metric].dims[1] for answer in candidates}) > 1:
         same_dims = (answer for answer in candidates if answer.metrics[metric].dims[1] == np.ndim(gold))
         by_metric[metric] = next(same_dims, candidates[0])
+    if groups is not None and not by_metric[metric].grouped:
+        grouped = ", ".join(name for name, answer in by_metric.items() if answer.grouped)
+        raise OptionError(
+            f"groups= is the query of each passage, for {grouped}. Of '{metric}' every row is a unit: leave it out."
+        )
     return paired_change(*by_metric[metric].rows(metric, gold, before, after, groups), metric, level)
 
 
