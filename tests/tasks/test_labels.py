@@ -2,15 +2,18 @@
 
 import dataclasses
 from itertools import permutations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import headviz
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS, OTHER
 from headviz.errors import TaskError
 from headviz.tasks import TASKS, Dataset, label_map
+from support.tiny import tiny_model, tiny_tokenizer
 
 
 def _data(name: str, label_names: tuple[str, ...] | None = None) -> Dataset:
@@ -135,3 +138,25 @@ def test_numbers_that_differ_by_rounding_alone_are_one() -> None:
     assert len(set(answers(1990, 1990.5))) == 2
     assert np.isnan(answers(1.0, float("nan"))).tolist() == [False, True]
     assert answers() == []
+
+
+def test_a_class_that_only_another_split_has_is_noted_and_does_not_stop_an_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na dog\tred\na cat\tcold\na dog runs\tred\n")
+    (tmp_path / "train.tsv").write_text("text\tlabel\na dog\tred\na cat\tgreen\n")
+    clf = headviz.wrap(tiny_model(labels=("red", "cold", "wet")), tiny_tokenizer(), "tiny")
+    data = headviz.load_task("custom", data=tmp_path)
+    assert data.label_names == ("cold", "green", "red")
+    assert any("green" in note and "dev.tsv" in note for note in data.notes)
+    result = headviz.evaluate(clf, data)
+    known = headviz.Dataset.of(list(data.texts), labels=["red", "cold", "red"])
+    assert result.metrics == headviz.evaluate(clf, known).metrics
+    assert np.isfinite(headviz.ablate(clf, data).values).all()
+    of_shares = headviz.load_task("custom", data=tmp_path, metrics="neg_log_loss")
+    assert np.isfinite(headviz.evaluate(clf, of_shares).metrics["neg_log_loss"])
+    with pytest.raises(TaskError, match="green"):  # which an example has
+        headviz.evaluate(clf, headviz.load_task("custom", split="train", data=tmp_path))
+
+
+def test_an_answer_of_none_of_the_classes_is_never_one_that_the_model_lacks() -> None:
+    order = np.array([1, -1, 0])
+    assert ONE_CLASS.predicted(np.eye(3)[[0, 1, 2]], order).tolist() == [2, 0, OTHER]

@@ -286,6 +286,7 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
         ),
         ("custom", "t,y\na,1\n", {"text_columns": "t"}, "no column 'label'.*t, y"),
         ("custom", "t,label\na,1\nb,1\n", {"text_columns": "t"}, r"only one value \(1\)"),
+        ("custom", "t,label\na,0.5\nb,nan\n", {"text_columns": "t"}, r"dev\.csv, line 3: 'nan'"),
         (
             "custom",
             "t,label\n" + "".join(f"a,name {i}\n" for i in range(201)),

@@ -238,10 +238,11 @@ class Probabilities(OneClass):
         return ProbabilityAnswers(gold, before, classes), after
 
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
-        """[n, C] probabilities of the task's classes, NaN in a row that is not finite."""
+        """[n, C] probabilities of the task's classes, 0 of one that the model lacks, NaN in a row that is not
+        finite."""
         logits = np.asarray(logits, dtype=np.float64)
         with np.errstate(invalid="ignore"):
-            shares: NDArray = self.values(logits)[:, order]
+            shares: NDArray = np.where(order >= 0, self.values(logits)[:, order], 0.0)
         return np.where(np.isfinite(logits).all(axis=1)[:, None], shares, np.nan)
 
 

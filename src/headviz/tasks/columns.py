@@ -229,8 +229,9 @@ def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]
 
 
 def looks_like_regression(cells: Sequence[Any]) -> bool:
-    """Whether a label column holds numbers that are not all whole: scores, not classes."""
-    values = [_as_number(c) for c in stoppable(cells) if not _is_blank(c)]
+    """Whether a label column holds numbers that are not all whole: scores, not classes. One that is not finite is
+    refused where the numbers are read."""
+    values = [_as_number(c) for c in stoppable(cells) if not _is_blank(c) and not _is_endless(c)]
     return bool(values) and all(v is not None for v in values) and any(v != round(v) for v in values if v is not None)
 
 
@@ -323,6 +324,11 @@ def _as_number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _is_endless(cell: Any) -> bool:
+    """Whether a cell says nan or inf."""
+    return isinstance(cell, str) and cell.strip().lstrip("+-").lower() in ("nan", "inf", "infinity")
+
+
 def _class_indices(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
     (column,) = mapping.labels
     cells = table.columns[column]
@@ -343,7 +349,8 @@ def _class_indices(table: Table, mapping: Mapping, keep: Sequence[int], task: Ta
         )
     labels = np.array([index[t] for t in texts], dtype=np.int64)
     if task.name == "custom":  # its classes are those of the files
-        return labels, label_doubts(table, task.label_names, labels, keep)
+        lacking = _lacking(table, task.label_names, np.bincount(labels, minlength=len(task.label_names)))
+        return labels, lacking + label_doubts(table, task.label_names, labels, keep)
     if any(t not in task.label_names and t.isdecimal() for t in index):
         return labels, ["numeric labels read as " + ", ".join(f"{i} = {n}" for i, n in enumerate(task.label_names))]
     return labels, []
@@ -355,7 +362,7 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
     if len(columns) == 1:
         cells = [split_labels(table.columns[columns[0]][i]) for i in keep]
         out = np.array([[name in labels for name in names] for labels in cells], dtype=np.int64)
-        return out, _lacking(names, out)
+        return out, _lacking(table, names, out.sum(axis=0))
     out = np.empty((len(keep), len(columns)), dtype=np.int64)
     for j, column in enumerate(columns):
         for k, i in enumerate(keep):
@@ -368,12 +375,15 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
                     options=("label_column",),
                 )
             out[k, j] = value
-    return out, _lacking(names, out)
+    return out, _lacking(table, names, out.sum(axis=0))
 
 
-def _lacking(names: Sequence[str], labels: np.ndarray) -> list[str]:
-    counts = labels.sum(axis=0).tolist()
-    return [f"no row has the label {name}" for name, count in zip(names, counts, strict=True) if not count]
+def _lacking(table: Table, names: Sequence[str], counts: np.ndarray) -> list[str]:
+    """The note on labels that other files of the data have."""
+    missing = [name[:40] for name, count in zip(names, counts.tolist(), strict=True) if not count]
+    more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+    named = f"{'s' * (len(missing) > 1)} {', '.join(missing[:MOST_NAMED])}{more}"
+    return [f"no row of {table.name} has the label{named}"] if missing else []
 
 
 def split_labels(cell: Any) -> tuple[str, ...]:
@@ -430,7 +440,8 @@ def _tags(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Re
             )
         ids[k, : len(tags)] = [lookup[tag] for tag in tags]
     counts = np.bincount(ids[ids >= 0], minlength=len(names))
-    notes = [f"no word has the tag {n}" for n, c in zip(names, counts, strict=True) if not c and n[:2] != INSIDE]
+    missing = [name for name, count in zip(names, counts, strict=True) if not count and name[:2] != INSIDE]
+    notes = [f"no word of {table.name} has the tag {name}" for name in missing]
     if types_in(names) and (stray := int(((ids > 0) & (ids % 2 == 0) & ~spans(ids)[1]).sum())):
         notes.append(
             f"{stray:,} words have a tag I-… without a span before them, and are in none: in IOB2 a span begins with B-"
