@@ -73,7 +73,7 @@ def test_a_class_that_a_draw_lacks_is_not_counted_in_it(clf: headviz.Classifier,
 def bare(gold: np.ndarray, answers: np.ndarray, monkeypatch: pytest.MonkeyPatch, regression: bool = False) -> Half:
     """A half whose model gives these answers."""
     data = SimpleNamespace(gold=gold, answer=NUMBER if regression else ONE_CLASS)
-    evaluator = SimpleNamespace(data=data, predictions=lambda mask, keep=True: answers)
+    evaluator = SimpleNamespace(data=data, cut_off="", predictions=lambda mask, keep=True: answers)
     monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
     clf = SimpleNamespace(full_mask=None, name="it")
     return Half(clf, gold)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_queries_without_a_relevant_passage_have_no_draws(monkeypatch: pytest.Mo
     gold = np.array([[1, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 2]])  # relevance, query: the second has none
     scores = np.array([1.0, 0, 0, 0, 0, 1])
     data = SimpleNamespace(gold=gold, answer=RANK)
-    evaluator = SimpleNamespace(data=data, predictions=lambda mask, keep=True: scores)
+    evaluator = SimpleNamespace(data=data, cut_off="", predictions=lambda mask, keep=True: scores)
     monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
     clf = SimpleNamespace(full_mask=None, name="it")
     half = Half(clf, gold, weights=grading.drawn_units(3))  # type: ignore[arg-type]

@@ -19,10 +19,13 @@ import headviz
 from headviz.answers.span import SPAN, SpanAnswers, numbers_of, touched_units, units
 from headviz.cli import main
 from headviz.errors import OptionError, TaskError
+from headviz.pruning.check import notes_of
+from headviz.pruning.context import open_context
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
+from support.command import call
 from support.jobs import data_of, model_of
-from support.tiny import tiny_folder
+from support.tiny import WORDS, tiny_folder
 
 PASSAGE = "The cat, a small one, sleeps in the big garden of a red house."
 
@@ -162,6 +165,54 @@ def test_training_says_which_answers_it_does_not_read(capsys: pytest.CaptureFixt
     assert main([*map(str, words), "--epochs", "1"]) == 0
     said = capsys.readouterr().err
     assert "2 texts cut to the model's length, 1 of them before the answer, which is not learned there" in said
+
+
+CUT = "1 text cut to the model's length, 1 of them before the answer, which counts as wrong"
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 24 tokens, and 48 questions, of which one is cut before its answer."""
+    folder = tmp_path_factory.mktemp("cut")
+    tiny_folder(folder / "m", labels=("start", "end"), head="AutoModelForQuestionAnswering", max_position_embeddings=24)
+    texts = [*(["the red cat sees two birds"] * 47), "the dog sleeps and " * 8 + "the red cat sees"]
+    rows = [{"question": f"who {WORDS[i % 30]}", "context": t, "answers": answers_in(t)} for i, t in enumerate(texts)]
+    for split in ("train", "dev"):
+        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
+def answers_in(text: str) -> list[dict[str, Any]]:
+    return [{"text": "red cat", "answer_start": text.index("red cat")}]
+
+
+def test_every_command_says_that_texts_are_cut_before_the_answer(
+    cut: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    source = ["--model", cut / "m", "--task", "custom", "--data", cut]
+    ablated = call(capsys, "ablate", *source)
+    assert (ablated["subject"]["cut_off"], ablated["subject"]["units"]) == (CUT, "48 questions")
+    curves = ["analyse", "pruning-curves", "--scores", "taylor"]
+    grade = ["grade", "--scores", "taylor", "--splits", "1"]
+    for words in (["ablate"], curves, ["analyse", "interactions"], grade):
+        assert main([*map(str, [*words, *source])]) == 0
+        assert CUT in capsys.readouterr().err, words
+    assert main([*map(str, ["roles", *source, "--importance", "none"])]) == 0
+    assert "1 text cut to the model's length" in capsys.readouterr().err
+    data = headviz.load_task("custom", data=cut)
+    with pytest.raises(TaskError, match="24 texts cut to the model's length, 24 of them before the answer"):
+        headviz.grade(headviz.load(cut / "m"), data.subset([47] * 48), ["taylor"], splits=1, cache=False)
+    shape = ["--faster", "1.05", "--batch", "2", "--length", "16", "--samples", "8", "--out", tmp_path / "faster"]
+    assert main([*map(str, ["prune", *source, *shape])]) == 0
+    assert CUT in capsys.readouterr().err
+
+
+def test_a_run_notes_that_texts_are_cut_before_the_answer(cut: Path, tmp_path: Path) -> None:
+    plan = headviz.PruningPlan(str(cut / "m"), "custom", "one-importance", "taylor", data=str(cut), samples=8, step=0.5)
+    context = open_context(plan, tmp_path)
+    assert any(CUT in note for note in notes_of(context, plan))
+    short = replace(context, dev=context.dev.subset(range(10)), memory={})
+    assert not any("cut" in note for note in notes_of(short, plan))
 
 
 def test_a_gold_span_is_a_row_of_the_data(tmp_path: Path) -> None:

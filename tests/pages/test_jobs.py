@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from itertools import product
@@ -126,6 +127,33 @@ def test_every_analysis_runs(own: dict[str, str], name: str, capsys: pytest.Capt
         source += ["--slice-column", "kind"] if "slices" in analysis.needs or name == "by-slice" else []
     if name != "cross-dataset" and not {"checkpoints", "base", "other", "text"} & {o.name for o in analysis.options}:
         assert call(capsys, *analysis.line.split()[1:], *source)
+
+
+@pytest.mark.parametrize("job", ["span"])
+def test_pages_say_that_texts_are_cut_before_the_answer(
+    open_page: Callable[..., Any], own: dict[str, str], places: dict[str, Path], tmp_path: Path
+) -> None:
+    passages = ["the dog sleeps and " * 30 + "the red cat sees"] * 40 + ["the red cat"] * 9
+    rows = [{"question": f"who {i}", "context": t, "answers": [answer_in(t)]} for i, t in enumerate(passages)]
+    data = places["span"] / "cut"
+    data.mkdir()
+    for split in ("train", "dev"):
+        (data / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    own |= {"data": str(data), "groups": ""}
+    for page, more, button in (
+        ("masklab", {}, ""),
+        ("workbench", {}, ""),
+        ("scores", {"score": "taylor"}, "compute_fine-tuned_taylor"),
+        ("analyses", {"analysis": "ablation"}, "run_ablation"),
+    ):
+        app = open_page(page, **own, **more)
+        if button:
+            app.button(key=button).click().run()
+        assert "of them before the answer" in texts(app.run()), page
+
+
+def answer_in(text: str) -> dict[str, Any]:
+    return {"text": "red cat", "answer_start": text.index("red cat")}
 
 
 @pytest.mark.parametrize("job", ["rank"])

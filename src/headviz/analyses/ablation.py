@@ -268,7 +268,7 @@ def cost_grid(result: Ablation) -> Grid:
         result.base,
         scale * result.values,
         f"cost: points of {about.called} lost",
-        f"Points of {about.called} that the model loses without each head, on {about.n:,} {about.split} examples.",
+        f"Points of {about.called} that the model loses without each head, on {about.counted} of {about.split}.",
         tuple(heads_where(result.significant())),
         f"significant (q < {SIGNIFICANT:g})",
         undecided(result.interval_low, result.interval_high),

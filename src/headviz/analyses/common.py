@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class Subject(Result):
     precision: str  # of the evaluations: float32, tf32 or bfloat16
     rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers: those of several stacks
     stand_in: str = ""  # what stands in the place of heads that are off; empty = nothing
+    cut_off: str = ""  # how many texts are cut to the model's length, in words; empty where none is
+    units: str = ""  # what is resampled and paired: "40 queries"; empty in older records
 
     @property
     def scale(self) -> float:
@@ -76,6 +78,11 @@ class Subject(Result):
     @property
     def data(self) -> str:
         return f"{self.task} {self.split}"
+
+    @property
+    def counted(self) -> str:
+        """How many units were measured, by their name."""
+        return self.units or f"{self.n:,} examples"
 
     def about(self, baseline: float) -> tuple[tuple[str, str], ...]:
         """What was measured, line by line."""
@@ -142,7 +149,14 @@ def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
         evaluator.precision,
         tuple(clf.row_name(row) for row in range(clf.num_layers)) if len(clf.stacks) > 1 else (),
         evaluator.stand_in,
+        evaluator.cut_off,
+        f"{len(np.unique(data.units)):,} {data.answer.unit[1]}",
     )
+
+
+def cut_off_of(result: Any) -> str:
+    """How many texts are cut to the model's length, in words; empty where none is, or a result does not say it."""
+    return str(getattr(getattr(result, "subject", result), "cut_off", ""))
 
 
 def predict_all(

@@ -88,6 +88,7 @@ class Grades(Result):
     data: str
     splits: int = 0  # of the data into halves; 0 in records whose intervals are each by itself, over examples alone
     metric: str = ""  # that orders are graded in; empty in older records
+    cut_off: str = ""  # how many texts are cut to the model's length, in words
 
     def __iter__(self) -> Iterator[Grade]:
         return iter(self.scores)

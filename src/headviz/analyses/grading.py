@@ -30,7 +30,7 @@ from ..display.recipes import Code, call
 from ..errors import OptionError, TaskError, shown, whole_number
 from ..evaluation.dispatch import evaluator_of
 from ..evaluation.evaluator import EvaluatorOptions
-from ..evaluation.plain import class_order
+from ..evaluation.plain import class_order, cut_off
 from ..heads import DRAWS, HeadId, HeadMask, draws, grid_values, in_lowest, ordered, tied
 from ..models.loading import load
 from ..models.network import require_model
@@ -115,9 +115,10 @@ class Half:
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0] + LEAST_KNOWN:
             reached = f"{metric_title(answer.graded_in)} {self.full[0]:.3f} against {self.constant[0]:.3f}"
+            cut = f"{self.evaluator.cut_off}. " if self.evaluator.cut_off else ""
             raise TaskError(
                 f"On one half of the examples, {len(data)}, '{clf.name}' {self.measure.lacking} ({reached}), so no "
-                "order can be graded. More examples may do."
+                f"order can be graded. {cut}{'Shorter texts' if cut else 'More examples'} may do."
             )
 
     def curves(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> list[NDArray[np.float64]]:
@@ -239,7 +240,7 @@ def grade(
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
     results = measure(clf, data, names, progress, label_order=label_order, splits=splits, cancel=cancel, cache=cache)
     grades = graded(results, names, planted_in(clf), len(data), data.task.title)
-    return replace(grades, metric=data.answer.graded_in)
+    return replace(grades, metric=data.answer.graded_in, cut_off=cut_off(clf, data))
 
 
 def measure(

@@ -81,7 +81,10 @@ def evaluator_from(args: argparse.Namespace, clf: Classifier, data: Dataset, **k
 
 
 def warn_of_answers(evaluator: Evaluator) -> None:
-    """Say before the long work that the model answers the same for all, or that a metric has no value."""
+    """Say before the long work which texts are cut, that the model answers the same for all, or that a metric has no
+    value."""
+    if evaluator.cut_off:
+        warn(f"of {len(evaluator.data):,} texts, {evaluator.cut_off}.")
     if evaluator.data.labels is None:
         return
     answers, names = evaluator.answers(), evaluator.data.label_names

@@ -11,6 +11,7 @@ import headviz
 
 from ..analyses.analysis import METRIC, Analysis
 from ..analyses.catalogue import ANALYSES, analyses_for
+from ..analyses.common import cut_off_of
 from ..errors import OptionError
 from ..options import add_options
 from ..progress import Progress, progress_bar
@@ -31,6 +32,7 @@ from .common import (
     save_figure,
     text_of,
     training_sample,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +91,8 @@ def run(args: argparse.Namespace) -> Shown:
         request = FromArguments(args, progress)
         result = analysis.run(request)
     save_figure(args, analysis.title, lambda: analysis.figure(result))
+    if request.reported_evaluator is None and (cut := cut_off_of(result)):
+        warn(f"{cut}.")
     content = {"analysis": args.analysis, **result.to_dict()}
     if request.reported_evaluator is not None:
         content = with_agreement(content, request.reported_evaluator)

@@ -100,6 +100,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     check_figure(args)
     train, dev = load_data(args, "train"), load_data(args, "dev", limited=False)
 
+    from ..evaluation.plain import cut_off
     from ..models.loading import load
     from ..models.saving import Measured
     from ..pruning.faster import FasterSteps, require_possible
@@ -107,6 +108,8 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     clf, words = fewer_pieces(args, load_model(args, dev))
     if shared := chosen_on(train, dev):
         warn(shared)
+    if cut := cut_off(clf, dev):
+        warn(f"of {len(dev):,} dev texts, {cut}.")
     retrain = None
     if args.retrain:
         from ..pruning.finetuning import recipe_of

@@ -68,6 +68,7 @@ def training_options(
 def run(args: argparse.Namespace) -> dict[str, Any]:
     out = new_folder(args.out)
 
+    from ..evaluation.plain import cut_off
     from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable, seconds_of
     from ..pruning.trainer import Diverged, updates_of
 
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     require_trainable(clf, train, dev, options)
     updates = updates_of(options, len(train))
     warn(f"{updates:,} updates on {len(train):,} examples")
-    if note := _cut(clf, train):
+    if note := cut_off(clf, train, "is not learned there"):
         warn(note)
     timed = updates > TIMED
     if timed and (line := long_work("training", seconds_of(clf, train, options, args.seed, args.label_order), FEWER)):
@@ -183,15 +184,6 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     clf = headviz.load(args.model, **options)
     mask = read_mask(args, clf)
     return clf if mask == clf.present else headviz.prune(clf, mask)
-
-
-def _cut(clf: Classifier, train: Dataset) -> str:
-    """How many texts are cut, and of how many the answer is not learned; empty where none is."""
-    from ..evaluation.plain import cut_in_words, encode_data, unread
-
-    encodings = encode_data(clf, train)
-    lost = 0 if train.labels is None else unread(train, encodings)
-    return cut_in_words(sum(e.truncated for e in encodings), lost, "is not learned there")
 
 
 def _write_json(path: Path, report: dict[str, Any]) -> None:

@@ -167,6 +167,13 @@ def unread(data: Dataset, encodings: Sequence[Encoding]) -> int:
     return sum(data.answer.unread(places, label) for places, label in read if places is not None)
 
 
+def cut_off(clf: Any, data: Dataset, so: str = "counts as wrong") -> str:
+    """``cut_in_words`` of a data set, where nothing has encoded it yet."""
+    encodings = encode_data(clf, data)
+    lost = 0 if data.labels is None else unread(data, encodings)
+    return cut_in_words(sum(e.truncated for e in encodings), lost, so)
+
+
 def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:
     """The task's own metrics of these logits; none for data without labels."""
     if data.labels is None:

@@ -12,6 +12,7 @@ from .. import __version__
 from ..attention import transformers
 from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.dispatch import check_fit, check_gold
+from ..evaluation.plain import cut_off
 from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
@@ -171,6 +172,8 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     remarks = (_share_note(data.report, plan, seed) for seed, data in zip(plan.seeds, drawn, strict=bool(drawn)))
     notes += dict.fromkeys(note for note in remarks if note)  # what is not about a seed stands once
     notes += context.dev.answer.notes(context.dev)
+    if cut := context.reuse("cut off", context.dev.digest, lambda: cut_off(context.clf, context.dev)):
+        notes.append(f"of {len(context.dev):,} dev texts, {cut}")
     if shared := chosen_on(context.train, context.dev):
         notes.append(shared)
     return (*context.train.notes, *context.dev.notes, *notes)

@@ -30,6 +30,7 @@ from ...display.figures.heads import relation_map
 from ...display.recipes import Code, call
 from ...display.table import Column, Ends, Picture, Table, View, columns
 from ...errors import OptionError
+from ...evaluation.plain import cut_in_words
 from ...heads import HeadId, in_order
 from ...models.fast.linear import gpu_products
 from ...models.network import require_model
@@ -288,6 +289,7 @@ class Roles(Result):
     data: str
     importance: str = ""  # the score by which roles are compared
     by_importance: tuple[RoleImportance, ...] = ()
+    cut_off: str = ""  # how many texts are cut to the model's length, in words
 
     def _all(self, layer: int, head: int) -> list[Role]:
         """Every relation of a head, whether it is significant or not."""
@@ -379,9 +381,9 @@ def roles(
         of_examples, by_chance = shares[rows, r], bases[rows, r]
         share[..., r], base[..., r] = of_examples.mean(axis=0), by_chance.mean(axis=0)
         p[..., r] = _one_sided(of_examples - by_chance, data.units[rows])
-    names = tuple(relation.name for relation in relations)
+    names, cut = tuple(relation.name for relation in relations), cut_in_words(sum(e.truncated for e in encodings), 0)
     examples = tuple(having.sum(axis=0).tolist())
-    result = Roles(names, share, base, benjamini_hochberg(p), examples, len(encodings), data.task.title)
+    result = Roles(names, share, base, benjamini_hochberg(p), examples, len(encodings), data.task.title, cut_off=cut)
     if importance is None:
         return result
     scored = score_heads(clf, data, importance, label_order=label_order, cancel=cancel)

@@ -139,6 +139,7 @@ class FasterJob(SourcesJob):
         return Loaded(work.clf, tuple(work.datasets), work)
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        from ...evaluation.plain import cut_off
         from ...pruning.faster_search import Choice, Shape, Turn
         from ...pruning.latency import TimeTable
 
@@ -147,8 +148,7 @@ class FasterJob(SourcesJob):
         work.progress, work.cancel = tools.progress, tools.cancel
         task, name, _ = _parts(piece)
         if task == TABLE:
-            shared = chosen_on(*work.datasets)
-            notes = [shared] if shared else []
+            notes = list(filter(None, (chosen_on(*work.datasets), cut_off(work.clf, work.datasets[-1]))))
             return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
         work.table, work.folder = TimeTable.from_dict(request[TABLE]), tools.folder
         self._begin(work, tools.folder, request[START])

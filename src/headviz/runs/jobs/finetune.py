@@ -108,6 +108,7 @@ class FinetuneJob(Job):
                 "sparsity": clf.present.sparsity,
                 "mask": clf.present.hex,
                 "metrics": record["metrics"],
+                "cut_off": result.cut_off,
                 "seconds": trained.seconds,
                 "updates": trained.updates,
                 "epochs": trained.epochs,

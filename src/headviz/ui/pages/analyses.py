@@ -15,7 +15,7 @@ import headviz
 
 from ...analyses.analysis import GROUPS, Analysis, Lines
 from ...analyses.catalogue import ANALYSES, analyses_for
-from ...analyses.common import ORACLE
+from ...analyses.common import ORACLE, cut_off_of
 from ...demo import demo_folder
 from ...display import table
 from ...display.figures.style import scale_of_losses
@@ -337,6 +337,7 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     if result is not None:
         shown = result if analysis.lines is None else chosen_lines(result, analysis.lines)
         draw(analysis.view(shown))
+        show.cut_off(cut_off_of(result))
     published(name, data.task.name)
     st.caption(plain(f"Source: {analysis.source}."))
 

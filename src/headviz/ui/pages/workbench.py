@@ -213,6 +213,7 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
         with st.container(key="dev" if measured else "result_before"):
             _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), data)
             measure.computed_in(last)
+            show.cut_off(last.cut_off)
     result_bar.section(clf.present, last, *pair.change(filled or clf, shown))
 
 

@@ -116,6 +116,12 @@ def enlarged(fig: Figure) -> Figure:
     return large
 
 
+def cut_off(sentence: str) -> None:
+    """How many texts are cut to the model's length; nothing where none is."""
+    if sentence:
+        st.caption(plain(f"{sentence[0].upper()}{sentence[1:]}."))
+
+
 def note(
     caption: str,
     *,

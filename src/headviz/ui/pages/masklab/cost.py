@@ -43,7 +43,7 @@ Number = tuple[str, str, str, Literal["orange", "blue", "gray"]]  # title, value
 
 DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
 PAIRED = (
-    "Interval: 95 %, paired on the same examples; exact for accuracy, after a few more changed answers have been "
+    "Interval: 95 %, paired on the same {units}; exact for accuracy, after a few more changed answers have been "
     "counted each way for other metrics, resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for "
     "BLEU, paired swap test for other metrics. A loss or a gain is clear where the interval excludes zero. Its "
     "lower end is the loss that is excluded, for accuracy exceeded in at most 2.5 %."
@@ -214,14 +214,14 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     if not measured.final:
         st.caption(EARLY)
         return
-    if measured.cut_off:
-        st.caption(plain(f"{measured.cut_off[0].upper()}{measured.cut_off[1:]}."))
+    show.cut_off(measured.cut_off)
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
         deltas = measured.comparison.deltas
         table = change_table("mask_metrics", "metric", deltas, "Change of every metric on the same examples.")
         if box.open:
             show.table(table)
-            show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired")
+            source = PAIRED.format(units=data.answer.unit[1])
+            show.note("How intervals and p are computed.", formula=DELTA, source=source, key="mask_paired")
         else:  # it is in the report all the same
             show.report("table", (table.titles(REPORT), table.texts(REPORT)), table.caption)
 
@@ -261,7 +261,7 @@ def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
         f"Each line is one {kind}: {metric} of the full model (stroke) and under the mask (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",
         formula=DELTA,
-        source=PAIRED,
+        source=PAIRED.format(units=data.answer.unit[1]),
     )
     if data.slices is None or state.view().present:  # the analysis reads slices of the data
         return

@@ -12,6 +12,7 @@ import streamlit as st
 
 from .... import plugins
 from ....analyses import ablation
+from ....analyses.common import cut_off_of
 from ....answers.metrics import constant_name, continued, metric_title
 from ....display import numbers
 from ....display.figures.style import Scale, scale_of_losses
@@ -327,6 +328,7 @@ def _so_far(view: RunView) -> None:
 def _ablation(view: RunView) -> None:
     result = ablation.Ablation.from_dict(view.outcome)
     analyses.draw(ablation.view(result))
+    show.cut_off(cut_off_of(result))
     if frame.controls():
         st.button(
             "Open it on Analyses",
@@ -363,6 +365,8 @@ def watch(ids: Sequence[str]) -> RunView:
     st.subheader(plain(record.title))
     st.caption(f"{plain(kind_title(record.kind))}  ·  {plain(listing.about(first))}")
     warn_of_other_model(first)
+    for note in first.outcome.get("notes", ()):
+        st.caption(plain(note))
     busy = any(map(listing.busy, views))
     st.fragment(_live, run_every=listing.POLL if busy else None)(_seen(views), ids)
     if record.parent and frame.controls():

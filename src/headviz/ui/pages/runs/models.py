@@ -298,6 +298,7 @@ def result(view: RunView) -> None:
         )
     best = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
     st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{plain(best)}, {span(step['seconds'])}.")
+    show.cut_off(step.get("cut_off", ""))
     folder = model_folder(view)
     if folder is None:
         st.caption("The model can be opened when the run is done.")
