@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -450,8 +449,7 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
 
 def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str, Any]) -> Iterator[str]:
     assert analysis.recipe is not None
-    code = analysis.recipe(options)
-    uses = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    uses = analysis.recipe_names(options)
     yield recipes.HEADVIZ
     if "model" in analysis.needs:
         yield recipes.load(view)
@@ -477,7 +475,7 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str,
         yield f"checkpoints = {view.base or 'checkpoints'!r}"
     if analysis.takes_mask_away:
         yield recipes.mask_of(mask)
-    yield code
+    yield analysis.recipe(options)
     yield "print(result.to_json())"
 
 
