@@ -35,13 +35,12 @@ def subject(args: argparse.Namespace) -> tuple[Any, Any]:
         return headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=args.examples)
     from headviz.tasks import Dataset
     from headviz.tasks.catalogue import get_task
-    from tests.support.tiny import WORDS as words
-    from tests.support.tiny import tiny_tokenizer
+    from tests.support.tiny import WORDS, tiny_tokenizer
 
     rng = random.Random(0)
 
     def text() -> str:
-        return " ".join(rng.choice(words) for _ in range(rng.randint(7, 14)))
+        return " ".join(rng.choice(WORDS) for _ in range(rng.randint(7, 14)))
 
     texts, pairs = (tuple(text() for _ in range(args.examples)) for _ in range(2))
     gold = np.array([rng.randrange(3) for _ in texts])

@@ -55,8 +55,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 import headviz
 from headviz import HeadMask
-from headviz.attribution import attattr as attattr_maps
-from headviz.attribution import integration
+from headviz.attribution import attattr, integration
 from headviz.attribution.rules import AttAttrOptions, PathOptions
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.models.fast.gpu import refusals
@@ -229,8 +228,8 @@ def equality(bench: Bench) -> None:
                     f"errors {errors:.1e}; same classes "
                     f"{sum(a.target == b.target for a, b in zip(one, other, strict=True))}"
                 )
-            one = attattr_maps.sweep(here, encodings, none, AttAttrOptions(4, precision="float32"), off)
-            other = attattr_maps.sweep(there, encodings, none, AttAttrOptions(4, precision="float32"), off)
+            one = attattr.sweep(here, encodings, none, AttAttrOptions(4, precision="float32"), off)
+            other = attattr.sweep(there, encodings, none, AttAttrOptions(4, precision="float32"), off)
             worst = max(distance(a.attribution, b.attribution) for a, b in zip(other, one, strict=True))
             bench.say(f"attattr, {setting}: {'ok' if worst < 1e-4 else 'WRONG'}: {worst:.1e}")
         for name in CHECKED:

@@ -10,8 +10,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.attribution import conductance as module
-from headviz.attribution import integration
+from headviz.attribution import conductance, integration
 from headviz.attribution.conductance import Explainer
 from headviz.attribution.integration import BUDGET, sweep
 from headviz.attribution.rules import CAUTION, ENOUGH, TOLERANCE, PathOptions
@@ -153,7 +152,7 @@ def visits(monkeypatch):
 def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, rule, off):
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(off)
     told, progress = [], []
-    monkeypatch.setattr(module, "MAX_STEPS", 64)
+    monkeypatch.setattr(conductance, "MAX_STEPS", 64)
     monkeypatch.setattr(integration, "TOKENS_AT_ONCE", 200)
     counted = visits(monkeypatch)
     fine = one(
@@ -178,7 +177,7 @@ def test_doubling_the_steps_computes_only_the_points_between(clf, monkeypatch, r
 
 def test_points_that_find_no_room_are_computed_anew(clf, monkeypatch):
     """A budget for a point at a time has no room; several texts that share a pass keep nothing."""
-    monkeypatch.setattr(module, "MAX_STEPS", 16)
+    monkeypatch.setattr(conductance, "MAX_STEPS", 16)
     counted = visits(monkeypatch)
     small = one(clf, steps=4, tolerance=1e-9, budget=1)
     assert sum(counted) == sum(n + 1 for n in (4, 8, 16))
@@ -189,7 +188,7 @@ def test_points_that_find_no_room_are_computed_anew(clf, monkeypatch):
 def test_points_of_the_cache_are_not_taken_for_visited(clf, monkeypatch, tmp_path):
     store = Store(tmp_path)
     one(clf, steps=4, cache=store)
-    monkeypatch.setattr(module, "MAX_STEPS", 32)
+    monkeypatch.setattr(conductance, "MAX_STEPS", 32)
     counted = visits(monkeypatch)
     fine = one(clf, steps=4, tolerance=1e-9, cache=store)
     assert counted == [9, 8, 16]
@@ -417,7 +416,7 @@ def test_steps_are_not_doubled_once_the_order_is_settled(monkeypatch: pytest.Mon
     pair = "the small dog runs .", "the dog sleeps ."
     maps = headviz.conductance(clf, *pair, cache=False)
     assert maps.steps == 128  # neither is reached
-    monkeypatch.setattr(module, "STABLE", 0.5)
+    monkeypatch.setattr(conductance, "STABLE", 0.5)
     fewer = headviz.conductance(clf, *pair, cache=False)
     assert 32 <= fewer.steps < 128
     assert "rank correlation" in fewer.notes[0]

@@ -16,7 +16,7 @@ from headviz.analyses.common import Subject
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.answers.comparison import Delta
 from headviz.answers.metrics import constant_name, metric_title
-from headviz.display.figures import answers as charts
+from headviz.display.figures import answers
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
 from headviz.display.table import Picture, Table
@@ -125,10 +125,10 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     drawn = cross_dataset.figure(relate(points, points)).data[0].x
     assert np.allclose(sorted(drawn), sorted(points.values[np.isfinite(points.values)]))
     bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")
-    fig = charts.slices([bleu, replace(bleu, name="plain")], "bleu")
+    fig = answers.slices([bleu, replace(bleu, name="plain")], "bleu")
     assert fig.data[-1].customdata[0] == ["−2.0", "[−3.0, −1.0]", 10]
     matthews = Delta("matthews", 10, 0.3, 0.1, -0.6, 0.2, 0.5, "all")
-    masked = charts.slices([matthews], "matthews").data[-1]
+    masked = answers.slices([matthews], "matthews").data[-1]
     assert masked.error_x.arrayminus[0] == pytest.approx(0.4)  # it was cut at 0, as a share's
 
 

@@ -11,8 +11,7 @@ import pytest
 from headviz.answers.comparison import Delta
 from headviz.attribution.maps import Arc
 from headviz.attribution.paths import Edge
-from headviz.display.figures import answers as charts
-from headviz.display.figures import bars, heads, maps
+from headviz.display.figures import answers, bars, heads, maps
 from headviz.display.figures import maps as charts_maps
 from headviz.display.figures.maps import layer, symmetric_log
 from headviz.display.figures.speed import kept_against_speed
@@ -36,9 +35,9 @@ def test_no_text_is_markup_or_template() -> None:
     delta = Delta("accuracy", 10, 0.9, 0.5, -0.6, -0.2, 0.01, EVIL)
     square = np.array([[0.1, 0.9], [0.5, 0.5]])
     figures = [
-        charts.slices([delta], "accuracy"),
-        charts.confusion(np.eye(2), np.ones((2, 2)), [EVIL, "b"]),
-        charts.probabilities([(EVIL, [0.1, 0.9])], [EVIL, "b"]),
+        answers.slices([delta], "accuracy"),
+        answers.confusion(np.eye(2), np.ones((2, 2)), [EVIL, "b"]),
+        answers.probabilities([(EVIL, [0.1, 0.9])], [EVIL, "b"]),
         charts_maps.matrix(square, [EVIL, "b"], [EVIL, "b"], "attention", signed=False),
         charts_maps.arcs([Arc(0, 1, 0.5)], [EVIL, "b"], [EVIL, "b"], signed=True),
         charts_maps.scatter([1.0], [2.0], [EVIL], EVIL, "y"),
@@ -53,7 +52,7 @@ def test_no_text_is_markup_or_template() -> None:
 def test_slices_show_both_values_and_the_interval_of_the_change() -> None:
     worse = Delta("accuracy", 40, 0.9, 0.5, -0.6, -0.2, 0.001, "negation")
     same = Delta("accuracy", 40, 0.8, 0.8, -0.1, 0.1, 1.0, "number")
-    fig = charts.slices([worse, same], "accuracy")
+    fig = answers.slices([worse, same], "accuracy")
     full, masked = fig.data[-2:]
     assert list(fig.layout.yaxis.categoryarray) == ["number", "negation"]  # the largest loss on top
     way = fig.data[0]
@@ -62,24 +61,24 @@ def test_slices_show_both_values_and_the_interval_of_the_change() -> None:
     assert (full.x[at], masked.x[at]) == (0.9, 0.5)
     assert np.isclose(masked.error_x.array[at], 0.2)
     assert np.isclose(masked.error_x.arrayminus[at], 0.2)
-    assert masked.marker.color[at] == charts.WORSE
-    assert masked.marker.color[1 - at] == charts.NEUTRAL
+    assert masked.marker.color[at] == answers.WORSE
+    assert masked.marker.color[1 - at] == answers.NEUTRAL
 
 
 def test_whiskers_of_a_share_end_where_a_share_ends() -> None:
     top = Delta("accuracy", 40, 1.0, 0.98, -0.1, 0.06, 0.5, "negation")
-    masked = charts.slices([top], "accuracy").data[-1]
+    masked = answers.slices([top], "accuracy").data[-1]
     assert np.isclose(masked.error_x.array[0], 0.02)
     assert np.isclose(masked.error_x.arrayminus[0], 0.08)
-    correlation = charts.slices([replace(top, metric="pearson")], "pearson").data[-1]
+    correlation = answers.slices([replace(top, metric="pearson")], "pearson").data[-1]
     assert np.isclose(correlation.error_x.array[0], 0.02)  # nor beyond a correlation of 1
     free = replace(top, full=3.0, masked=2.98)  # not a share
-    assert np.isclose(charts.slices([free], "mse").data[-1].error_x.array[0], 0.08)
+    assert np.isclose(answers.slices([free], "mse").data[-1].error_x.array[0], 0.08)
 
 
 def test_confusion_counts_and_changes() -> None:
     full, masked = np.array([[8, 2], [1, 9]]), np.array([[5, 5], [1, 9]])
-    fig = charts.confusion(full, masked, ["a", "b"])
+    fig = answers.confusion(full, masked, ["a", "b"])
     # blue is better: three right answers fewer, three wrong ones more, are both for the worse
     assert np.array(fig.data[0].z).tolist() == [[-3, -3], [0, 0]]
     assert fig.data[0].text[0][0] == "−3"
@@ -87,7 +86,7 @@ def test_confusion_counts_and_changes() -> None:
     assert fig.data[1].text[at].startswith("5<br>")
     assert "+3" in fig.data[1].text[at]
     assert (fig.data[0].zmin, fig.data[0].zmax) == (-3, 3)
-    one_of_many = charts.confusion(np.array([[300, 0], [0, 200]]), np.array([[299, 1], [0, 200]]), ["a", "b"])
+    one_of_many = answers.confusion(np.array([[300, 0], [0, 200]]), np.array([[299, 1], [0, 200]]), ["a", "b"])
     assert one_of_many.data[0].zmax == 10  # one answer of 500 is pale
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from headviz.errors import UserError
 from headviz.extras.distillation.job import make
-from headviz.extras.distillation.pages import results as distil
+from headviz.extras.distillation.pages import results
 from support.page import texts
 
 PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
@@ -51,14 +51,14 @@ def view_of(*pieces: tuple[str, int, float]) -> Any:
 
 
 def test_a_runs_steps_become_curves_with_intervals() -> None:
-    found = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82)))
+    found = results.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82)))
     assert [s["init"] for s in found["students"]] == ["random", "copy"]
     assert found["students"][0]["metrics"]["accuracy"] == pytest.approx(0.55)
     assert found["students"][1]["curve"][-1]["interval_low"]["accuracy"] < 0.8
-    assert "not clear whether a start from the teacher helps" in distil.finding(found, "accuracy")
-    close = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.501), ("copy", 1, 0.801)))
-    assert "a start from the teacher helps" in distil.finding(close, "accuracy")
-    fig = distil.learning_curves(found["students"], 0.9, "accuracy")
+    assert "not clear whether a start from the teacher helps" in results.finding(found, "accuracy")
+    close = results.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.501), ("copy", 1, 0.801)))
+    assert "a start from the teacher helps" in results.finding(close, "accuracy")
+    fig = results.learning_curves(found["students"], 0.9, "accuracy")
     assert [t.name for t in fig.data if t.name] == ["random weights", "copied weights", "teacher"]
     assert sum(t.fill == "toself" for t in fig.data) == 2
 
@@ -75,21 +75,21 @@ def test_what_to_remove_is_in_the_address(open_page: Callable[..., Any], tmp_pat
 
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
-    from headviz.extras.distillation.pages import distil as distilform
+    from headviz.extras.distillation.pages import distil
     from headviz.heads import HeadMask
     from headviz.ui.shell.loaders import Shape
 
     present = HeadMask.full(9, 8)
     shape = Shape(present, (), (("encoder", 3), ("cross", 3), ("decoder", 3)), "sentence")
     mask = present.without([(0, 1), (4, 3), (5, 0), (7, 2), (8, 7)])
-    monkeypatch.setattr(distilform.state, "mask", lambda given: mask)
-    assert distilform.removal(shape, [], []).text == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"
+    monkeypatch.setattr(distil.state, "mask", lambda given: mask)
+    assert distil.removal(shape, [], []).text == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"
     # what goes with a layer is not said twice
-    what = distilform.removal(shape, [("decoder", 2)], [("decoder", 2), ("encoder", 0)])
+    what = distil.removal(shape, [("decoder", 2)], [("decoder", 2), ("encoder", 0)])
     assert what.text == "heads:cross.1.3,decoder.1.2,encoder.0.1+layers:decoder.2+ffn:0"
-    monkeypatch.setattr(distilform.state, "mask", lambda given: present)
+    monkeypatch.setattr(distil.state, "mask", lambda given: present)
     with pytest.raises(UserError, match="Choose what to remove"):
-        distilform.removal(shape, [], [])
+        distil.removal(shape, [], [])
 
 
 def recurrent(tmp_path, **sizes: Any) -> str:

@@ -54,17 +54,17 @@ def test_own_texts_come_back(open_page: Callable[..., Any]) -> None:
 
 @pytest.mark.slow
 def test_grades_come_back_after_a_restart(open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from headviz.ui.shell import view as addresses
+    from headviz.ui.shell import view
     from support.graded import graded_as
 
-    monkeypatch.setattr(addresses, "_grades", {})
+    monkeypatch.setattr(view, "_grades", {})
     app = open_page("masklab")
     source = app.session_state["headviz"].view.source
-    addresses.remember_grades(source, graded_as(taylor=0.8, fisher=0.7), "test@example.com")  # AppTest's user
+    view.remember_grades(source, graded_as(taylor=0.8, fisher=0.7), "test@example.com")  # AppTest's user
     app.run()
-    monkeypatch.setattr(addresses, "_grades", {})  # as in another process
+    monkeypatch.setattr(view, "_grades", {})  # as in another process
     app = open_page("masklab")
-    (grades,) = addresses._grades.values()
+    (grades,) = view._grades.values()
     assert grades.best == "taylor"
     assert next(s for s in app.selectbox if s.key == "w_beside").options[0].endswith("taylor")
 

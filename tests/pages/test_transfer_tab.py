@@ -13,10 +13,10 @@ import pytest
 
 import headviz
 from headviz.cli import main
-from headviz.extras.tickets import transfer_spec as transfer
+from headviz.extras.tickets import transfer_spec
 from headviz.heads import HeadMask
-from headviz.runs.reading import show as look
-from headviz.storage.paths import home as place
+from headviz.runs.reading import show
+from headviz.storage.paths import home
 from support import studio
 from support.plain import evaluate
 from support.recorded_runs import Runs, press, pruning, put_sweep, said, tab
@@ -69,7 +69,7 @@ def test_masks_of_two_runs_on_both_models(
     table = next(d.value for d in app.dataframe if "kept %" in d.value.columns)
     masks = ["custom, model", "custom, step-1"]
     assert list(table["mask of"]) == [m for m in masks for _ in range(2)] + ["random masks"] * 2
-    steps = [transfer.masks_of(look(run))[0.5] for run in two]
+    steps = [transfer_spec.masks_of(show(run))[0.5] for run in two]
     columns = {"text_columns": "premise,hypothesis", "label_column": "label"}
     for i, text in enumerate(steps):
         for j, where in enumerate(places):
@@ -88,7 +88,7 @@ def test_masks_of_two_runs_on_both_models(
     exec(compile(python, "recipe", "exec"), names)
     assert [e.value for e in names["result"].entries] == pytest.approx(list(table["value"])[:4])
     wrote, ran = command.split("\n")
-    folder = place()
+    folder = home()
     monkeypatch.chdir(folder)
     text, file = shlex.split(wrote)[1], shlex.split(wrote)[-1]
     Path(file).write_text(text)
@@ -110,12 +110,12 @@ def test_masks_of_two_runs_on_both_models(
 def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
     open_page: Open, two: tuple[str, str], small_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views = [look(i) for i in two]
-    planned = transfer.plan_of(views, 0.5, random=0)
-    assert len(transfer.measure(planned)) == 6
-    changed = transfer.TransferOfRuns(planned.spec, planned.own_targets, dict.fromkeys(planned.digests, "0" * 64))
+    views = [show(i) for i in two]
+    planned = transfer_spec.plan_of(views, 0.5, random=0)
+    assert len(transfer_spec.measure(planned)) == 6
+    changed = transfer_spec.TransferOfRuns(planned.spec, planned.own_targets, dict.fromkeys(planned.digests, "0" * 64))
     with pytest.raises(headviz.errors.UserError, match="does not hold the weights"):
-        transfer.measure(changed)
+        transfer_spec.measure(changed)
     monkeypatch.setenv("HEADVIZ_ROOTS", str(small_folder / "data"))
     app = tab(open_page("runs", run=two[0]), "Transfer")
     app = choose(app, "transfer_runs", list(two))
@@ -124,19 +124,19 @@ def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
 
 
 def test_a_measurement_that_was_stopped_goes_on_with_its_cells(two: tuple[str, str]) -> None:
-    planned = transfer.plan_of([look(i) for i in two], 0.5, random=1)
+    planned = transfer_spec.plan_of([show(i) for i in two], 0.5, random=1)
     kept: list[Any] = []
 
     def enough() -> bool:
         return len(kept) >= 3
 
     with pytest.raises(headviz.errors.Cancelled):
-        transfer.measure(planned, keep=kept.append, cancel=enough)
+        transfer_spec.measure(planned, keep=kept.append, cancel=enough)
     told: list[tuple[int, int]] = []
-    whole = transfer.measure(planned, tuple(kept), progress=lambda done, total: told.append((done, total)))
+    whole = transfer_spec.measure(planned, tuple(kept), progress=lambda done, total: told.append((done, total)))
     assert len(kept) == 3
     assert whole[:3] == kept
-    assert whole == transfer.measure(planned)
+    assert whole == transfer_spec.measure(planned)
     assert (told[0], told[-1]) == ((3, 8), (8, 8))
 
 

@@ -13,14 +13,14 @@ from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.check import start
 from headviz.pruning.job import run_plan
 from headviz.pruning.state import ScorePart
-from headviz.scores import scoring as parts_module
+from headviz.scores import scoring
 from support.marks import algorithms
 from support.pruning_plans import context, do, make_data, plan, ready, without_times
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_module, "PART", 8)
+    monkeypatch.setattr(scoring, "PART", 8)
 
 
 def subject(tmp_path: Any, name: str) -> Any:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headviz.heads import HeadId, HeadMask
-from headviz.pruning import search as s
+from headviz.pruning import search
 from headviz.pruning.job import run_plan
 from headviz.scores.learned import gate_gradients
 from support.pruning_plans import context, make_data, plan
@@ -33,9 +33,9 @@ def brute_search(gradients, count, keep=0):
 @pytest.mark.parametrize("seed", range(5))
 def test_search_is_the_best_of_all_masks_on_2x4_heads(count, seed):
     g = np.random.default_rng(seed).normal(size=(20, 2, 4))
-    assert s.search(g, count) == brute_search(g, count)
+    assert search.search(g, count) == brute_search(g, count)
     if count <= 6:
-        assert s.search(g, count, keep_per_layer=1) == brute_search(g, count, keep=1)
+        assert search.search(g, count, keep_per_layer=1) == brute_search(g, count, keep=1)
 
 
 @pytest.mark.parametrize("count", range(9))
@@ -43,8 +43,8 @@ def test_search_is_the_best_of_all_masks_on_2x4_heads(count, seed):
 def test_rearrangement_is_the_best_of_all_with_these_layer_sizes(count, seed):
     rng = np.random.default_rng(seed)
     g = rng.normal(size=(20, 2, 4)) + rng.normal(size=(20, 2, 1))  # heads of a layer that interact
-    result = s.rearranged(s.search(g, count), g)
-    sizes = [len(s.search(g, count).off_in(i)) for i in range(2)]
+    result = search.rearranged(search.search(g, count), g)
+    sizes = [len(search.search(g, count).off_in(i)) for i in range(2)]
     best = None
     for off in combinations([HeadId(*h) for h in np.ndindex(2, 4)], count):
         mask = HeadMask.full(2, 4).without(off)
@@ -62,7 +62,7 @@ def test_swaps_reach_a_local_best_and_never_do_worse():
         a = rng.normal(size=(40, 9))
         fisher = a.T @ a
         start = tuple(range(4))
-        result = s._swapped(fisher, start)
+        result = search._swapped(fisher, start)
 
         def cost(off, fisher=fisher):
             return fisher[np.ix_(off, off)].sum()
@@ -71,7 +71,7 @@ def test_swaps_reach_a_local_best_and_never_do_worse():
         for i in result:
             for j in set(range(9)) - set(result):
                 assert cost([*(set(result) - {i}), j]) >= cost(result) - 1e-9
-        exact = s.best_subset(fisher, start, range(9))
+        exact = search.best_subset(fisher, start, range(9))
         assert cost(exact) <= cost(result) + 1e-9
 
 
@@ -118,7 +118,7 @@ def test_a_whole_search_run(tmp_path):
     *_, state = run_plan(p, c)
     g = gate_gradients(c.clf, c.sample(p, 0, p.samples))
     for r in state.steps:
-        assert HeadMask.from_hex(r.mask, 3, 4) == s.rearranged(s.search(g, r.heads_off), g)
+        assert HeadMask.from_hex(r.mask, 3, 4) == search.rearranged(search.search(g, r.heads_off), g)
         assert r.repair_error["after"] <= r.repair_error["before"]
     assert [r.heads_off for r in state.steps] == [3, 6, 9]
     choice = state.choices[0]

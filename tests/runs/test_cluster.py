@@ -19,8 +19,7 @@ import pytest
 from headviz import plugins
 from headviz.engine import Workplace
 from headviz.errors import RunError
-from headviz.extras.cluster import driver as cluster_driver
-from headviz.extras.cluster import remote
+from headviz.extras.cluster import driver, remote
 from headviz.extras.cluster.driver import cluster_address
 from headviz.pruning import PruningPlan, State
 from headviz.runs import reading, service
@@ -345,24 +344,24 @@ def test_a_result_that_died_with_the_last_worker_is_not_waited_for_without_end(m
         def nthreads(self):
             return self.workers
 
-    driver = cluster_driver.Driver(Empty(), None, SimpleNamespace(id="r"), None)
+    one = driver.Driver(Empty(), None, SimpleNamespace(id="r"), None)
     carrier = SimpleNamespace()
-    driver.carriers = [carrier]
-    driver._await(Lost(), carrier, "piece", False)
+    one.carriers = [carrier]
+    one._await(Lost(), carrier, "piece", False)
     clock = [100.0]
-    monkeypatch.setattr(cluster_driver, "monotonic", lambda: clock[0])
-    driver._alive = 100.0
+    monkeypatch.setattr(driver, "monotonic", lambda: clock[0])
+    one._alive = 100.0
     for _ in range(3):  # not at once: a worker may come
-        clock[0] += cluster_driver.GONE / 3
-        driver._take_in()
+        clock[0] += driver.GONE / 3
+        one._take_in()
     Empty.workers["tcp://w"] = 1
-    driver._take_in()
+    one._take_in()
     Empty.workers.clear()
-    clock[0] += cluster_driver.GONE
-    driver._take_in()
+    clock[0] += driver.GONE
+    one._take_in()
     clock[0] += 1
     with pytest.raises(RunError, match="has had no worker"):
-        driver._take_in()
+        one._take_in()
 
 
 class Finished:
@@ -416,7 +415,7 @@ def drive_here(registry, record, folder):
     quiet = SimpleNamespace(
         cancelled=lambda: False, progress=lambda *_: None, stepped=lambda *_: None, ending="vanish", reason=""
     )
-    cluster_driver.Driver(Here(folder), registry, record, quiet).run()
+    driver.Driver(Here(folder), registry, record, quiet).run()
 
 
 def test_a_run_whose_driver_died_after_the_last_piece_ends(registry, tmp_path):

@@ -9,7 +9,6 @@ from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import learned
-from headviz.scores import whole as whole_module
 from headviz.scores.learned import (
     OPEN,
     drawn_examples,
@@ -182,7 +181,7 @@ def test_examples_are_read_in_turn():
 
 
 def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(clf, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr("headviz.scores.whole.KEEP_SECONDS", 0.0)
     expected = score_heads(clf, data, "gates", **QUICK).values
     place = tmp_path / "state"
     for stop in (2, 5):
@@ -211,7 +210,7 @@ def test_causal_gates_stopped_in_a_later_learning_keep_those_before(
     clf, data, tmp_path, monkeypatch, keep_seconds, after_the_first
 ):
     """Three learnings of 8 updates. A finished one is kept at once, the one under way every ``KEEP_SECONDS``."""
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", keep_seconds)
+    monkeypatch.setattr("headviz.scores.whole.KEEP_SECONDS", keep_seconds)
     expected = score_heads(clf, data, "gates-causal", **QUICK).values
     place, made_updates = tmp_path / "state", []
     update = learned._update
@@ -229,7 +228,7 @@ def test_causal_gates_stopped_in_a_later_learning_keep_those_before(
 
 @pytest.mark.parametrize(("name", "now"), [("gates", {"steps": 3}), ("gates-causal", {"price": 0.1})])
 def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, monkeypatch, name, now):
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr("headviz.scores.whole.KEEP_SECONDS", 0.0)
     place, how = tmp_path / "state", {"steps": 4, "batch": 6, "cache": False}
     score_heads(clf, data, name, **how, checkpoint=place)
     result = score_heads(clf, data, name, **{**how, **now}, checkpoint=place).values

@@ -15,8 +15,7 @@ import headviz
 from headviz import HeadMask, plugins
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.models.pruning import weight_of
-from headviz.scores import PRESETS, SCORES
-from headviz.scores import score as sweeps_module
+from headviz.scores import PRESETS, SCORES, score
 from headviz.scores.scoring import score_heads, score_progressive
 from headviz.storage.store import Store
 from headviz.tasks import Dataset
@@ -218,14 +217,14 @@ def test_presets_are_the_published_choices(clf, data):
 def counted(monkeypatch):
     """How many examples each sweep really computes."""
     seen = []
-    for name, sweep in list(sweeps_module.SWEEPS.items()):
+    for name, sweep in list(score.SWEEPS.items()):
 
         def run(chunk, name=name, real=sweep.run):
             seen.append((name, len(chunk.encodings)))
             return plugins.function(real)(chunk)
 
-        monkeypatch.setitem(sweeps_module.SWEEPS, name, replace(sweep, run=run))
-    return lambda: [sum(n for s, n in seen if s == name) for name in sweeps_module.SWEEPS]
+        monkeypatch.setitem(score.SWEEPS, name, replace(sweep, run=run))
+    return lambda: [sum(n for s, n in seen if s == name) for name in score.SWEEPS]
 
 
 def test_a_larger_sample_computes_only_what_is_new(clf, data, tmp_path, monkeypatch):
@@ -248,7 +247,7 @@ def test_one_sweep_serves_every_conductance_score(clf, data, tmp_path, monkeypat
     for level in ("example", "token", "batch", "signed"):
         score_heads(clf, data, "taylor", abs_level=level, cache=store)
     score_heads(clf, data, "fisher", cache=store)
-    assert seen() == [12, 0, 12] + [0] * (len(sweeps_module.SWEEPS) - 3)
+    assert seen() == [12, 0, 12] + [0] * (len(score.SWEEPS) - 3)
 
 
 def test_equal_examples_are_computed_once_and_count_twice(clf, monkeypatch):

@@ -10,7 +10,6 @@ import torch
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.extras.scores import shapley
-from headviz.scores import whole as whole_module
 from headviz.scores.scoring import Scoring, score_heads
 from support.analysed import learnt
 from support.plain import evaluate
@@ -98,7 +97,7 @@ def test_a_head_that_does_nothing_is_worth_nothing_and_equal_heads_are_worth_the
 
 
 def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr("headviz.scores.whole.KEEP_SECONDS", 0.0)
     clf = tiny_classifier("bert")
     few = data.subset(range(12))
     expected = score_heads(clf, few, "shapley", permutations=4, cache=False).values
@@ -112,7 +111,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(data, tmp_path, monke
 
 
 def test_other_options_begin_anew_with_the_same_checkpoint(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr("headviz.scores.whole.KEEP_SECONDS", 0.0)
     clf, few, place = tiny_classifier("bert"), data.subset(range(12)), tmp_path / "state"
     score_heads(clf, few, "shapley", permutations=3, cache=False, checkpoint=place)
     wanted = {"permutations": 3, "seed": 5}
