@@ -28,6 +28,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return None
 
 
+@pytest.hookimpl(trylast=True)  # those that are left
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that needs a room which is missing here is skipped."""
     for item in items if rooms.MISSING else ():

@@ -14,7 +14,7 @@ import pytest
 import headviz
 from headviz import plugins
 from headviz.extras import ROOMS
-from support import forked, without_room
+from support import forked, rooms, without_room
 from support.forked import Nursery
 from support.loaded import loaded_by
 
@@ -59,8 +59,7 @@ ASKED = {
 # quick tests of the rest, which run without each room; all others are collected
 REST = (
     *("tests/test_errors.py", "tests/test_wrong_calls.py", "tests/runs/test_states.py", "tests/scores/test_scoring.py"),
-    *("tests/models/test_model_loading.py", "tests/models/test_folder_check.py", "tests/evaluation/test_comparison.py"),
-    *("tests/pruning/test_algorithms.py", "tests/tasks/test_tokenizing.py"),
+    *("tests/models/test_model_loading.py", "tests/evaluation/test_comparison.py", "tests/pruning/test_algorithms.py"),
 )
 
 
@@ -88,7 +87,7 @@ def test_a_room_is_light_until_it_is_used(room: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_without_a_room_the_rest_works_and_says_what_is_missing(tmp_path: Path) -> None:
     with Nursery(without_room.NEEDED) as nursery:
         for room in ROOMS:
@@ -100,9 +99,33 @@ def test_without_a_room_the_rest_works_and_says_what_is_missing(tmp_path: Path) 
             words = [str(copy), json.dumps(asked), json.dumps(ROOMS[room].get("names", ())), *REST]
             log = tmp_path / f"{room}.txt"
             env = {**os.environ, "PYTHONPATH": str(copy)}
-            forked.module("support.without_room", words, env, log, nursery.address).wait(280)
+            forked.module("support.without_room", words, env, log, nursery.address).wait(600)
             printed = log.read_text()
             answers = re.findall(r"^(refused|not refused): (.*)$", printed, re.M)
             assert len(answers) == len(asked), printed[-3000:]
             assert not [line for how, line in answers if how != "refused" or f"headviz.extras.{room}" not in line]
             assert re.search(r"^\d+ passed\b", printed, re.M), printed[-3000:]
+
+
+def test_the_rooms_that_a_test_needs_are_read_from_its_code(tmp_path: Path) -> None:
+    file = tmp_path / "test_mixed.py"
+    file.write_text(
+        "import headviz\n"
+        "CALLS = {'a': lambda: made(), 'b': lambda: 1}\n"
+        "def made():\n    from headviz.extras.scores import shapley\n    return shapley\n"
+        "def both(name):\n    return CALLS[name]\n"
+        "def named():\n    return headviz.distil, 'stacks'\n"
+        "def perhaps(table):\n    if 'gim' in table:\n        made()\n"
+    )
+    assert not rooms.needed_to_import(file)
+    needed = {name: rooms.needed_by(file, name) for name in ("made", "both", "named", "perhaps")}
+    assert needed == {
+        "made": {"scores"},
+        "both": {"scores"},
+        "named": {"distillation", "translation"},
+        "perhaps": set(),
+    }
+    assert not rooms.needed_by(file, "both", frozenset("b"))
+    file = tmp_path / "test_whole.py"
+    file.write_text("from support.translation_plans import pairs\nDATA = pairs(3, 'dev')\n")
+    assert rooms.needed_to_import(file) == {"translation"}

@@ -371,6 +371,7 @@ def folder_of(place: Path, source: bytes, target: bytes, vocab: dict[str, int]) 
 
 
 def test_without_the_package_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("headviz.extras.translation")
     vocab = {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3}
     place = folder_of(tmp_path / "marian", b"x", b"x", vocab)
 

@@ -111,14 +111,13 @@ def needed_by(file: Path, name: str, keys: frozenset[str] = frozenset()) -> set[
 
 
 def walk(node: ast.AST, runs: bool = False) -> Iterator[ast.AST]:
-    """A node and all below, without what runs only ``if "name" in TABLE``; only what ``runs`` at once is no lambda."""
+    """A node and all below, without what runs only ``if "name" in TABLE``; with ``runs`` also without lambdas."""
+    test = node.test if isinstance(node, ast.If | ast.IfExp) else None
+    asks = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In)
+    if asks or (runs and isinstance(node, ast.Lambda)):
+        return
     yield node
     for inner in ast.iter_child_nodes(node):
-        test = inner.test if isinstance(inner, ast.If | ast.IfExp) else None
-        if (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In)) or (
-            runs and isinstance(inner, ast.Lambda)
-        ):
-            continue
         yield from walk(inner, runs)
 
 

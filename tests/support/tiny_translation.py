@@ -86,7 +86,9 @@ def tiny_translator(family: str = "marian", longest: int = 14, **options: Any) -
     """The same, as a headviz translator."""
     import headviz
 
-    return headviz.wrap(tiny_seq2seq(family, **options), sentence_tokenizer(longest), name=f"tiny-{family}")
+    clf = headviz.wrap(tiny_seq2seq(family, **options), sentence_tokenizer(longest), name=f"tiny-{family}")
+    assert isinstance(clf, headviz.Translator)
+    return clf
 
 
 def tiny_translator_folder(path: Path, family: str = "marian", **options: Any) -> Path:
