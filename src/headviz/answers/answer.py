@@ -149,6 +149,7 @@ class Answer(ABC):
     unit: tuple[str, str] = ("example", "examples")  # what is drawn, resampled and paired as a whole
     text_names: tuple[str, str] = ("Text", "Pair")  # what the texts of an example are called
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
+    negatives: bool = False  # another text of its batch can stand for a wrong answer in training
     quick: bool = True  # answering dev takes less time than an epoch of training
     label_type: str = ""  # torch's type of the labels that the loss takes; empty = there are none
 

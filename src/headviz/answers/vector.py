@@ -26,6 +26,7 @@ class Vector(Number):
     does = "turns each text into a vector; the cosine of two says how similar they are"
     architectures: tuple[str, ...] = ()  # modules.json tells it
     auto_class, trained, read_at = "AutoModel", "pooling", ""
+    negatives = True
     usual: tuple[str, ...] = ("spearman", "pearson")
     others, paired, columns = ("number", "rank"), False, "number"
     decoder: bool | None = False

@@ -24,6 +24,7 @@ from typing import Any, Literal
 from ..answers.answer import Answer
 from ..answers.catalogue import answer_in, answer_named, kind_named
 from ..errors import ModelError, UserError, shown
+from ..heads import HeadMask
 from ..storage.paths import read_small
 
 CONFIG, INDEX = "config.json", "model.safetensors.index.json"
@@ -247,6 +248,38 @@ def labels_of(raw: Mapping[str, Any], name: object) -> tuple[str, ...]:
         if isinstance(label, bool) or not isinstance(label, str | int | float):
             raise ModelError(f"config.json of '{name}': id2label[{number}] is {shown(label)}; a text is needed.")
     return tuple(str(numbered[i]) for i in range(len(numbered)))
+
+
+STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
+
+
+def names_sizes(raw: Mapping[str, Any]) -> bool:
+    """Whether a configuration names layers and heads as most do; those of other models are known once it is loaded."""
+    if not raw.get("is_encoder_decoder"):
+        return "num_hidden_layers" in raw and "num_attention_heads" in raw
+    return "encoder_layers" in raw and not any("ForSequenceCl" in str(a) for a in raw.get("architectures") or ())
+
+
+def shape_of(folder: Path) -> tuple[HeadMask, tuple[str, ...], tuple[tuple[str, int], ...], str]:
+    """All heads of a model that ``names_sizes``, its labels, its stacks where it has several, and its job; without
+    torch."""
+    raw = read_json(folder / CONFIG, folder)
+    check_config(raw, folder)
+    decoder = bool(raw.get("is_encoder_decoder"))
+    try:
+        sizes = [int(raw[f"{stack}_layers"]) for stack in ("encoder", "decoder", "decoder")] if decoder else []
+        layers = sum(sizes) or int(raw["num_hidden_layers"])
+        heads = int(raw["encoder_attention_heads" if decoder else "num_attention_heads"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{CONFIG} of '{folder}' cannot be read. Give a folder that holds a model.") from error
+    present, stacks = HeadMask.full(layers, heads), tuple(zip(STACKS, sizes, strict=False))
+    if is_embedder(folder, folder):
+        return present, ("similarity",), stacks, "vector"
+    labels = () if decoder else labels_of(raw, folder)
+    kinds = [kind for a in raw.get("architectures") or () if (kind := kind_named(str(a), decoder)) is not None]
+    if not kinds or (not decoder and kinds[0] == answer_named("word").kind):  # a bare encoder is taken for a classifier
+        return present, labels, stacks, "sentence" if decoder else "class"
+    return present, labels, stacks, answer_in(kinds[0], raw, len(labels) or 2).job
 
 
 @dataclass(frozen=True)

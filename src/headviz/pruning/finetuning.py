@@ -27,7 +27,6 @@ from ..attention import quiet, transformers
 from ..errors import Cancelled, OptionError, TaskError, seed_number, whole_number
 from ..evaluation.dispatch import check_gold, gold_answers
 from ..evaluation.plain import gold_for, metrics_for
-from ..heads import VECTOR
 from ..models.as_described import without_wrappers
 from ..models.classifier import NUM_TEXTS
 from ..models.hub import locate
@@ -155,7 +154,7 @@ def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, opti
         raise OptionError(
             f"float16 training needs a CUDA device, and this is {clf.device}. Choose bfloat16 or float32."
         )
-    if options.negatives == IN_BATCH and (clf.kind != VECTOR or options.batch < 2):
+    if options.negatives == IN_BATCH and (not clf.answer.negatives or options.batch < 2):
         raise OptionError(
             "Negatives from the batch are for embedders (the job vector) and batches of at least 2 pairs. Leave "
             "negatives as they are given."

@@ -25,13 +25,13 @@ import streamlit as st
 
 import headviz
 
-from ...answers.catalogue import ANSWERS, answer_in, answer_named, kind_named
+from ...answers.catalogue import ANSWERS, answer_named
 from ...demo import demo_folder
 from ...errors import ModelError, OptionError, TaskError, UserError, shown
 from ...heads import HeadMask
 from ...models import NAMED
 from ...models.fast.thread_spinning import wait_briefly
-from ...models.folder_check import check_config, is_embedder, labels_of, read_json
+from ...models.folder_check import names_sizes, read_json, shape_of
 from ...models.stand_in import ZERO, StandIn
 from ...runs.reading import is_path, model_title
 from ...scores.catalogue import names_for
@@ -57,7 +57,6 @@ _datasets: Memo[Dataset] = Memo(DATASETS)
 _evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
 
-STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
 Keywords = tuple[tuple[str, Any], ...]  # of a call, as a key
 
 
@@ -210,48 +209,14 @@ def _folder(name: str) -> Path | None:
     if not path.is_dir() or not (path / "config.json").is_file() or (path / "headviz.json").exists():
         return None
     try:
-        config = read_json(path / "config.json", name)
+        return path if names_sizes(read_json(path / "config.json", name)) else None
     except UserError:
         return path  # whoever reads it next says so
-    if config.get("is_encoder_decoder"):
-        classifies = any("ForSequenceClassification" in str(a) for a in config.get("architectures") or ())
-        plain = "encoder_layers" in config and not classifies
-    else:
-        plain = "num_hidden_layers" in config and "num_attention_heads" in config
-    return path if plain else None  # others name their sizes differently: load them
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _shape_of_folder(folder: str) -> Shape:
-    config = read_json(Path(folder) / "config.json", folder)
-    check_config(config, folder)
-    try:
-        stacks = _stacks(config)
-        layers = sum(n for _, n in stacks) or int(config["num_hidden_layers"])
-        heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from error
-    if is_embedder(Path(folder), folder):
-        return Shape(HeadMask.full(layers, heads), ("similarity",), stacks, "vector")
-    labels = () if stacks else labels_of(config, folder)
-    return Shape(HeadMask.full(layers, heads), labels, stacks, _answer_in(config, len(labels)).job)
-
-
-def _answer_in(config: dict[str, Any], outputs: int) -> Answer:
-    """What the model of a configuration answers with; a bare encoder is taken for a classifier."""
-    decoder = bool(config.get("is_encoder_decoder"))
-    kinds = [kind for a in config.get("architectures") or () if (kind := kind_named(str(a), decoder)) is not None]
-    if not kinds or (not decoder and kinds[0] == answer_named("word").kind):
-        return answer_named("sentence" if decoder else "class")
-    return answer_in(kinds[0], config, outputs or 2)
-
-
-def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-    """The stacks of an encoder-decoder model and their layers; empty for other models."""
-    if not config.get("is_encoder_decoder"):
-        return ()
-    encoder, decoder = int(config["encoder_layers"]), int(config["decoder_layers"])
-    return tuple(zip(STACKS, (encoder, decoder, decoder), strict=True))
+    return Shape(*shape_of(Path(folder)))
 
 
 def _shape_of_model(clf: TransformerModel) -> Shape:
