@@ -12,8 +12,8 @@ them, and takes some milliseconds for each interval that excludes zero.
 
 Metrics of the other jobs are drawn from a made population of 20,000 texts, questions or queries, each of which is a
 unit, and given to the classes that the product uses: F1 of several labels (balanced and rare ones) and of tags (few and
-many spans in a text), token F1 of spans, nDCG@10 and MRR@10 (equal and unequal numbers of passages), from one unit on.
-There coverage is that of the intervals that are given. Exact match is an accuracy. Metrics of probabilities are drawn
+many spans in a text), exact match and token F1 of spans, nDCG@10, MRR@10 and MAP (equal and unequal numbers of
+passages), from one unit on. There coverage is that of the intervals that are given. Metrics of probabilities are drawn
 from a formula, of a balanced and a rare class, and their intervals as the product gives them.
 
 ``--out`` keeps every cell as it is done, one JSON line each; the same command takes up an interrupted one.
@@ -198,13 +198,13 @@ def probability_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[s
 
 UNITS = (1, 5, 10, 20, 50, 200)  # texts, questions or queries of one data set
 POOL = 20_000
-JOBS = ("micro_f1", "span_f1", "token_f1", "ndcg@10", "mrr@10")
+JOBS = ("micro_f1", "macro_f1", "span_f1", "exact_match", "token_f1", "ndcg@10", "mrr@10", "map")
 
 
 def pool_of(metric: str, rng: np.random.Generator, rate: float, worse: float, uneven: bool) -> Any:
     """Gold answers and a model's before and after, [units, …]: a share of the units changes."""
     changes, down = rng.random(POOL) < rate, rng.random(POOL) < worse
-    if metric == "micro_f1":  # four labels; an example changes one of them
+    if metric in ("micro_f1", "macro_f1"):  # four labels; an example changes one of them
         share = np.array([0.02, 0.05, 0.1, 0.3]) if uneven else np.full(4, 0.4)
         gold = (rng.random((POOL, 4)) < share).astype(np.int64)
         before = np.where(rng.random((POOL, 4)) < 0.1 + 0.2 * gold, 1 - gold, gold)
@@ -219,7 +219,7 @@ def pool_of(metric: str, rng: np.random.Generator, rate: float, worse: float, un
         before = np.where(rng.random((POOL, 12)) < 0.15, wrong, gold)
         after = np.where(changes[:, None], np.where(down[:, None], wrong, gold), before)
         return gold, before, after
-    if metric == "token_f1":  # passages of 20 words; a changed answer goes elsewhere, or to the gold one
+    if metric in ("exact_match", "token_f1"):  # of 20 words; a changed answer goes elsewhere, or to the gold one
         first, long = rng.integers(0, 12, POOL), rng.integers(1, 8 if uneven else 3, POOL)
         place = np.arange(20)
         there = (place >= first[:, None]) & (place < (first + long)[:, None])
@@ -242,11 +242,11 @@ def pool_of(metric: str, rng: np.random.Generator, rate: float, worse: float, un
 
 
 def answers_of(metric: str, gold: NDArray, before: NDArray, after: NDArray) -> tuple[SumAnswers, NDArray]:
-    if metric == "micro_f1":
+    if metric in ("micro_f1", "macro_f1"):
         return LabelAnswers(gold, before), after
     if metric == "span_f1":
         return TokenAnswers(gold, before), after
-    if metric == "token_f1":
+    if metric in ("exact_match", "token_f1"):
         return SpanAnswers(gold, before), after
     there = np.isfinite(before)
     query = np.broadcast_to(np.arange(len(gold))[:, None], gold.shape)
