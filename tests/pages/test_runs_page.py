@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headviz.cli import main
 from headviz.errors import OptionError
 from headviz.heads import HeadMask
 from headviz.runs.files import RunFiles
@@ -46,6 +47,18 @@ def test_every_state_is_drawn(open_page: Callable[..., Any], studio_folder: Path
     if state == "done":
         assert "heads" in text
         assert button(app, "run_open") is not None
+
+
+def test_a_run_s_notes_stand_on_its_page_and_in_its_table(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.put("done", "prune", pruning(studio_folder, samples=13))  # of three classes: one lacks an example
+    notes = RunFiles(run).read_json(RunFiles(run).outcome)["notes"]
+    assert notes
+    shown = said(open_page("runs", run=run))
+    assert main(["run", "show", run]) == 0
+    printed = capsys.readouterr().out
+    assert all(note in shown and note in printed for note in notes)
 
 
 def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(

@@ -135,7 +135,7 @@ def _show_run(r: dict[str, Any]) -> str:
         if r.get("kind") == PRUNE and r["steps"]:
             parts.append(finding(r["steps"], next(iter(r["steps"][0]["metrics"])), r.get("margin", MARGIN)))
             parts.append(f"changes are against {WORDS[r['steps'][0]['against']]}")
-    parts += [f"Note: {note}" for note in (r.get("outcome") or {}).get("notes", ())]
+    parts += [f"Note: {note}" for note in (r.get("outcome") or {}).get("notes") or ()]
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)

@@ -365,7 +365,7 @@ def watch(ids: Sequence[str]) -> RunView:
     st.subheader(plain(record.title))
     st.caption(f"{plain(kind_title(record.kind))}  ·  {plain(listing.about(first))}")
     warn_of_other_model(first)
-    for note in first.outcome.get("notes", ()):
+    for note in first.outcome.get("notes") or ():
         st.caption(plain(note))
     busy = any(map(listing.busy, views))
     st.fragment(_live, run_every=listing.POLL if busy else None)(_seen(views), ids)
