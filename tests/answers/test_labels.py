@@ -121,6 +121,22 @@ def test_the_accuracy_of_each_label_is_exact_and_their_mean_is_a_metric() -> Non
     assert compared.primary.constant == pytest.approx((same == gold).mean())
 
 
+def test_a_label_that_only_another_split_has_does_not_stop_an_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na dog\tred|cold\na cat\twet\na man runs\tcold\n")
+    (tmp_path / "train.tsv").write_text("text\tlabel\na dog\tred|hot\na cat\twet\n")
+    tiny_folder(tmp_path / "m", labels=NAMES, problem_type="multi_label_classification")
+    clf, columns = headviz.load(tmp_path / "m"), {"text_columns": "text", "label_column": "label", "job": "labels"}
+    data = headviz.load_task("custom", data=tmp_path, **columns)
+    assert data.label_names == ("cold", "hot", "red", "wet")
+    known = headviz.load_task("custom", data=tmp_path / "dev.tsv", **columns)
+    both = [headviz.evaluate(clf, one) for one in (data, known)]
+    for name in ("micro_f1", "macro_f1", "exact_match"):
+        assert both[0].metrics[name] == both[1].metrics[name]
+    np.testing.assert_array_equal(both[0].gold, both[1].gold)  # in the model's own terms
+    with pytest.raises(headviz.UserError, match="hot"):
+        headviz.evaluate(clf, headviz.load_task("custom", split="train", data=tmp_path, **columns))
+
+
 def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:
     data = headviz.load_task("custom", data=folder(tmp_path / "a"), text_columns="text", label_column=NAMES)
     with pytest.raises(headviz.UserError, match="job='labels'"):

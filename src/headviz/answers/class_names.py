@@ -92,6 +92,23 @@ def label_map(model_labels: Sequence[str], data: Any, label_order: Sequence[str]
     return np.array(order, dtype=np.int64)
 
 
+def order_of_occurring(
+    model_labels: Sequence[str], data: Any, label_order: Sequence[str] | str | None, occurs: np.ndarray | None
+) -> np.ndarray:
+    """``label_map``, with -1 for a class that no example has and the model does not know; ``occurs`` tells which do."""
+    names = data.label_names
+    if label_order is None and occurs is not None and match_names(names, model_labels) is None and not occurs.all():
+        known = match_names([name for name, one in zip(names, occurs, strict=True) if one], model_labels)
+        if known:
+            order = np.full(len(names), -1, dtype=np.int64)
+            order[occurs] = known
+            for k in np.flatnonzero(~occurs):
+                at = match_names([names[k]], model_labels)
+                order[k] = -1 if at is None or at[0] in known else at[0]
+            return order
+    return label_map(model_labels, data, label_order)
+
+
 def _by_order(
     names: Sequence[str], model_labels: Sequence[str], label_order: Sequence[str] | str, task: str
 ) -> np.ndarray:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import OptionError, TaskError
 from ..heads import CLASSIFICATION
 from .answer import FIRST, GOLD, PREDICTED, WORSE_FIRST, Answer, Changed, change_of
-from .class_names import label_map
+from .class_names import order_of_occurring
 from .comparison import Drawn, SumAnswers, f1, mean_of_units, read_rows
 from .metrics import Metric
 from .one_class import OTHER, WIDTHS, output_named
@@ -193,17 +193,19 @@ class Labels(Answer):
                 f"'{clf.name}' gives a text one answer ({clf.answers}), but '{data.task.name}' has several labels. "
                 "Choose a model of several labels, or load it as one (--job labels, job='labels')."
             )
-        order = label_map(clf.labels, data, label_order)
-        if len(order) != len(clf.labels):
+        occurs = None if data.labels is None else data.labels.any(axis=0)
+        order: NDArray[np.int64] = order_of_occurring(clf.labels, data, label_order, occurs)
+        if (order >= 0).sum() != len(clf.labels):
             raise TaskError(
                 f"'{clf.name}' has {len(clf.labels)} labels ({', '.join(clf.labels)}), and the task has "
-                f"{len(order)} of them. Name a column for each."
+                f"{(order >= 0).sum()} of them. Name a column for each."
             )
         return order
 
     def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
-        reordered = np.empty_like(labels)
-        reordered[..., order] = labels
+        known = order >= 0
+        reordered = np.empty_like(labels[..., known])
+        reordered[..., order[known]] = labels[..., known]
         return reordered
 
     # the output --------------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ class Labels(Answer):
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
         """-1, which is never right, in a row that is not finite."""
         logits = np.asarray(logits)
-        yes = (logits[:, order] > self.least).astype(np.int64)
+        yes = ((order >= 0) & (logits[:, order] > self.least)).astype(np.int64)
         return np.where(np.isfinite(logits).all(axis=1)[:, None], yes, OTHER)
 
     def plain(self, logits: NDArray) -> NDArray:

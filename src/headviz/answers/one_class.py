@@ -16,7 +16,7 @@ from ..statistics import resampling
 from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
 from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each
-from .class_names import label_map, match_names
+from .class_names import order_of_occurring
 from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, read_row, read_rows
 from .metrics import Metric, counts, remark_on
 
@@ -211,8 +211,8 @@ class OneClass(Answer):
                 f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say "
                 "so (--regression, regression=True): the line that holds none is named then."
             )
-        order = None if label_order is not None else _of_occurring(clf.labels, data)
-        return label_map(clf.labels, data, label_order) if order is None else order
+        occurs = None if data.labels is None else np.bincount(data.labels, minlength=len(data.label_names)) > 0
+        return order_of_occurring(clf.labels, data, label_order, occurs)
 
     def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
         in_order: NDArray = order[labels]
@@ -270,24 +270,6 @@ class OneClass(Answer):
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         index = np.broadcast_to(gold, logits.shape[:-1])[..., None]
         return -np.take_along_axis(scipy.special.log_softmax(logits, axis=-1), index, axis=-1)[..., 0]
-
-
-def _of_occurring(model_labels: Sequence[str], data: Any) -> NDArray[np.int64] | None:
-    """The model's output of each class, -1 for one that no example has and the model does not know; None where all
-    classes occur, or the model lacks one that does."""
-    names = data.label_names
-    if data.labels is None or match_names(names, model_labels) is not None:
-        return None
-    occurs = np.bincount(data.labels, minlength=len(names)) > 0
-    known = match_names([name for name, one in zip(names, occurs, strict=True) if one], model_labels)
-    if occurs.all() or not known:
-        return None
-    order = np.full(len(names), OTHER, dtype=np.int64)
-    order[occurs] = known
-    for k in np.flatnonzero(~occurs):
-        at = match_names([names[k]], model_labels)
-        order[k] = OTHER if at is None or at[0] in known else at[0]
-    return order
 
 
 def _numbers(values: Any, name: str) -> NDArray[np.int64]:
