@@ -178,17 +178,18 @@ def _all_boards(cells: Cells) -> Iterator[str]:
     yield from [
         "### Over all boards",
         "",
-        "How far each score is behind the best of its board, with 95 % over examples; – : it is the best. One model "
-        "each. The demo's board is [its own](scores.md#on-the-demo). Pictures: what four of the scores and "
-        "random orders keep above one class for all; 1 is what the model has with all heads.",
+        "How far each score is behind the best of its board, with 95 % intervals; – : it is the best. One model each. "
+        "The demo's intervals hold for all of its scores at once, over examples and five splits of them ([its own "
+        "board](scores.md#on-the-demo)); the others are each by itself, over examples alone. Pictures: what four of "
+        "the scores and random orders keep above one class for all; 1 is what the model has with all heads.",
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",
         *([f"{BY_LAYER} The demo's board is not.", ""] if any(any(_by_layer(c["grades"])) for c in cells) else []),
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
-        "no score is named: a convention. These intervals are each by itself and over examples alone, and the best of "
-        "each board was picked; `headviz grade` has intervals for all scores at once, [these boards do not](plan.md).",
+        "no score is named: a convention. The best of each board was picked; intervals that hold for all scores at "
+        "once [are to be computed](plan.md) for all boards but the demo's.",
         "",
     ]
 

@@ -1,4 +1,4 @@
-"""Grade every head score on the shipped demo, once: `python -m tools.demo.grades` (some twenty minutes).
+"""Grade every head score on the shipped demo, once: `python -m tools.demo.grades` (some three hours of a processor).
 
 Writes `grades.json` beside the demo, which the dashboard shows as recorded, and study/scores.md. With `--add A,B` these
 scores join the recorded ones, and with `--only-page` the page alone is written, from the grades that are there. Each
@@ -40,15 +40,15 @@ are others: [side by side](results.md#over-all-boards).
 
 ## On the demo"""
 COLUMNS_READ = """\
-Intervals (95 %) are over examples drawn again. *Behind the best* is paired: the same draws for both scores. *Lead* is
-the area minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
+The data are cut into halves in five ways. Intervals (95 %) are over examples drawn again and over the half that a score
+was measured on; those of *behind the best* hold for all scores at once, because the best was picked. *Lead* is the area
+minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
 *Agreement* is Spearman's correlation with the exact cost of each head, or with its Shapley value, on the other half.
 *Heads tied*: in the tables of both halves; where some do, values are means over ten drawn orders of them, and the next
-column goes from the lowest area to the highest. – : recorded before ties were counted.
+column goes from the lowest area to the highest.
 *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may matter
-without being one of them. *Stability* is the share of the lowest fifth that both halves name. *Seconds* of scores that
-were added later are of another day: `ablation-loss` reads what `ablation` measures and takes as long. The page *Heads*,
-*Which score*, draws the curves behind the areas, and the areas against the seconds."""
+without being one of them. *Stability* is the share of the lowest fifth that both halves name. The page *Heads*, *Which
+score*, draws the curves behind the areas, and the areas against the seconds."""
 READ = """\
 ## Where recent formulas were read
 
