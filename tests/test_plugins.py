@@ -89,8 +89,8 @@ from headviz.tasks import Dataset, Task
 from headviz.tasks.catalogue import Source
 
 
-class Stars(Number):
-    job, after = "stars", "number"
+class Rating(Number):
+    job, after = "rating", "number"
     metrics = {"closeness": Metric(lambda said, gold: -float(abs(said - gold).mean()))}
     usual = ("closeness",)
     own = {"reader": f"{__name__}:read"}
@@ -111,27 +111,27 @@ def load(folder, name, device, dtype, job):
     return made
 
 
-stars = Stars()
-ANSWERS = [stars]
+rating = Rating()
+ANSWERS = [rating]
 MODELS = [ModelFolder("constant.json", load)]
-TASKS = [Task("stars", "Stars", (), ("closeness",), Source(splits={"dev": ("", "dev")}, own=True), job="stars")]
+TASKS = [Task("rating", "Rating", (), ("closeness",), Source(splits={"dev": ("", "dev")}, own=True), job="rating")]
 """
 
 
 def test_a_kind_of_answer_and_a_format_of_models_come_from_a_file(tmp_path: Path) -> None:
     plugins.load([written(tmp_path, ANSWER)])
-    assert list(ANSWERS)[list(ANSWERS).index("number") + 1] == "stars"
+    assert list(ANSWERS)[list(ANSWERS).index("number") + 1] == "rating"
     (tmp_path / "dev.csv").write_text("good,4\nbad,1\n")
-    data = headviz.load_task("stars", data=tmp_path)
+    data = headviz.load_task("rating", data=tmp_path)
     assert (data.texts, data.gold.tolist()) == (("good", "bad"), [4, 1])
     assert metric("closeness", [3.0, 1.0], data.gold) == -0.5
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "constant.json").write_text("3")
     assert headviz.load(tmp_path / "model").number == 3
     forget()
-    assert "stars" not in ANSWERS
-    with pytest.raises(TaskError, match="Unknown task 'stars'"):
-        headviz.load_task("stars", data=tmp_path)
+    assert "rating" not in ANSWERS
+    with pytest.raises(TaskError, match="Unknown task 'rating'"):
+        headviz.load_task("rating", data=tmp_path)
 
 
 @pytest.mark.slow
@@ -140,11 +140,11 @@ def test_a_task_and_a_family_of_files_work_at_the_command_line(
 ) -> None:
     task, family = written(tmp_path, TASK, "task.py"), written(tmp_path, FAMILY, "family.py")
     plugins.load([family])
-    model = str(tiny_folder(tmp_path / "model", "roc_bert"))
+    model = str(tiny_folder(tmp_path / "model", "markuplm"))
     forget()
     data = folders(tmp_path / "real")["data"]
     assert main(["info", "--model", model]) == 2
-    assert "Models of type 'roc_bert' are not supported" in capsys.readouterr().err
+    assert "Models of type 'markuplm' are not supported" in capsys.readouterr().err
     assert main(["info", "--plugin", str(family), "--model", model, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["heads_per_layer"] == [4, 4, 4]
     words = ["--plugin", str(task), "--plugin", str(family), "--model", model, "--task", "follows", "--data", data]
@@ -246,7 +246,7 @@ def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> No
         timeout=290,
     )
     assert "It has 12 heads." in done.stdout, done.stderr
-    assert done.stdout.splitlines()[-1] == "['counting', 'dice', 'follows', 'loss-spread', 'roc_bert', 'top-down']"
+    assert done.stdout.splitlines()[-1] == "['counting', 'dice', 'follows', 'loss-spread', 'markuplm', 'top-down']"
 
 
 def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_the_dashboard_offers_a_plugins_task_and_runs_its_analysis_on_a_model_of
     testing = pytest.importorskip("streamlit.testing.v1")
     file = written(tmp_path, TASK + FAMILY + ANALYSIS)
     plugins.load([file])
-    model = tiny_folder(tmp_path / "model", "roc_bert")
+    model = tiny_folder(tmp_path / "model", "markuplm")
     data = folders(tmp_path / "real")["data"]
     forget()
     files = os.pathsep.join([str(file), str(written(tmp_path, "x = 1 / 0\n", "broken.py"))])

@@ -62,7 +62,7 @@ def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
     expected = whole(subject(tmp_path, "whole"), p)
     assert without_times(replace(result, score_parts=())) == without_times(expected)
     # four parts for each seed; those that score again do so at each step, isp at each of its rounds
-    scorings = 0 if fixed else 1 if name in ("one-importance", "one-shot-isp") else len(result.sizes)
+    scorings = 0 if fixed else len(result.sizes) if ALGORITHMS[name].rescores else 1
     assert split == 4 * len(seeds) * scorings
 
 

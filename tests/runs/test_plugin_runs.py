@@ -52,7 +52,7 @@ def test_a_run_on_a_plugins_task_with_a_model_of_a_plugins_family(
     files = [written(tmp_path, TASK, "task.py"), written(tmp_path, FAMILY, "family.py")]
     plugins.load(files)
     place = folders(tmp_path / "real")
-    model = tiny_folder(tmp_path / "model", "roc_bert", layers=2)
+    model = tiny_folder(tmp_path / "model", "markuplm", layers=2)
     plan = {
         **options(place, "one-importance", step=0.5, until=0.5),
         **{"model": str(model), "task": "follows", "text_columns": None, "label_column": None},

@@ -20,10 +20,10 @@ PAIR = Source(local_columns=("text", "pair"), splits=FILES)
 TASKS = [Task("follows", "Does it follow?", ("entailment", "neutral", "contradiction"), ("accuracy",), PAIR)]
 """
 FAMILY = """
-from headviz.models.families.bert import bert_like, pooled
+from headviz.models.families.bert import bert_like
 
-TINY = {"pronunciation_vocab_size": 9, "shape_vocab_size": 9}
-FAMILIES = [bert_like("RoCBERT", "roc_bert", pooled, tiny=TINY)]
+TINY = {"max_depth": 3, "tag_pad_id": 0, "subs_pad_id": 0}
+FAMILIES = [bert_like("MarkupLM", "markuplm", tiny=TINY)]
 """
 ANALYSIS = """
 from dataclasses import dataclass
