@@ -140,15 +140,22 @@ def test_a_whole_layer_off(clf, name):
 # what the formulas say ----------------------------------------------------------------------------
 
 
-def test_conductance_scores_are_means_of_scipys_correlations(clf):
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("conductance-spearman", stats.spearmanr),
+        ("conductance-kendall", stats.kendalltau),
+        ("conductance-pearson", stats.pearsonr),
+    ],
+)
+def test_conductance_scores_are_means_of_scipys_correlations(clf, name, of):
     data = made(5)
     maps = headviz.conductance(clf, list(data.texts), list(data.pairs), steps=4, cache=False)
-    for name, of in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau), ("pearson", stats.pearsonr)):
-        s = score_heads(clf, data, f"conductance-{name}", steps=4, cache=False)
-        for head in clf.full_mask.heads():
-            single = [of(m.attention[head].ravel(), m.attribution[head].ravel()).statistic for m in maps]
-            assert s.values[head] == pytest.approx(np.mean(single), abs=2e-4), name
-            assert s.stderr[head] == pytest.approx(stats.sem(single), abs=2e-4), name
+    s = score_heads(clf, data, name, steps=4, cache=False)
+    for head in clf.full_mask.heads():
+        single = [of(m.attention[head].ravel(), m.attribution[head].ravel()).statistic for m in maps]
+        assert s.values[head] == pytest.approx(np.mean(single), abs=2e-4)
+        assert s.stderr[head] == pytest.approx(stats.sem(single), abs=2e-4)
 
 
 def test_influential_rows_change_the_last_layer_only(clf):
