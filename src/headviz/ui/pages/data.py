@@ -17,7 +17,7 @@ from ...display.numbers import share, span
 from ...display.recipes import command
 from ...display.table import Column, Table
 from ...errors import LARGEST_SEED, TaskError, UserError
-from ...models import NAMED
+from ...models import DEVICES, NAMED
 from ...options import Option
 from ...runs import reading, service
 from ...runs.kinds import make_job
@@ -140,7 +140,6 @@ def job_of(view: View, clf: Classifier) -> None:
 
 # ---- model, data and their cards
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("auto", "float32", "bfloat16")
 PRECISION_HELP = "auto: weights in float32; on a GPU computed in what is faster and agrees with that"
 OWN_JOB = "as it says"
