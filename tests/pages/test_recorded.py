@@ -57,6 +57,13 @@ def test_recorded_runs_stay_behind_the_users_own(runs: Any, studio_folder: Path)
     assert shown == [False] + [True] * len(recorded.views())
 
 
+def filled(value: Any) -> Any:
+    """A result without empty texts: older records lack some of these fields."""
+    if isinstance(value, dict):
+        return {k: filled(v) for k, v in value.items() if v != ""}
+    return [filled(v) for v in value] if isinstance(value, list) else value
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("recorded_runs")
 def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None:
@@ -70,7 +77,7 @@ def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None
         again = json.loads(found.result.to_json())
         if name == "roles":
             del again["heads"]  # the same once more, by head
-        assert again == {k: v for k, v in made["result"].items() if k != "analysis"}, name
+        assert filled(again) == filled({k: v for k, v in made["result"].items() if k != "analysis"}), name
         assert ANALYSES[name].view(found.result).finding
         assert found.command.startswith(f"{ANALYSES[name].line} ")
         assert found.date in found.sentence

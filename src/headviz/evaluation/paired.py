@@ -88,7 +88,8 @@ def paired(
     if groups is not None and not by_metric[metric].grouped:
         grouped = ", ".join(name for name, answer in by_metric.items() if answer.grouped)
         raise OptionError(
-            f"groups= is the query of each passage, for {grouped}. Of '{metric}' every row is a unit: leave it out."
+            f"Groups (groups=), the query of each passage, are for {grouped}. Of '{metric}' every row is a unit: leave "
+            "them out."
         )
     return paired_change(*by_metric[metric].rows(metric, gold, before, after, groups), metric, level)
 
