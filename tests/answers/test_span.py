@@ -186,6 +186,7 @@ def answers_in(text: str) -> list[dict[str, Any]]:
     return [{"text": "red cat", "answer_start": text.index("red cat")}]
 
 
+@pytest.mark.slow
 def test_every_command_says_that_texts_are_cut_before_the_answer(
     cut: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

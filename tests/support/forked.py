@@ -90,8 +90,9 @@ def _new_address() -> str:
 
 def _listen(address: str) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
-    made.bind(address)
+    made.bind(f"{address}.new")
     made.listen(16)
+    Path(f"{address}.new").rename(address)  # who finds it can connect
     return made
 
 
