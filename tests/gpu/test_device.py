@@ -29,21 +29,14 @@ from headviz.scores import map_values
 from headviz.scores.catalogue import SCORES
 from headviz.scores.options import GateOptions
 from headviz.tasks import TASKS, Dataset
-from headviz.tasks.catalogue import get_task
-from support.tiny import PAIRS, TEXTS, tiny_folder
+from support.tiny import PAIRS, TEXTS, pairs_of_texts, tiny_folder
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3), (2, 2)])
 CLOSE = {"atol": 1e-4, "rtol": 1e-3}
 COUNT = 12
-DATA = Dataset(
-    get_task("mnli"),
-    "dev",
-    tuple(TEXTS[i % len(TEXTS)] for i in range(COUNT)),
-    tuple(PAIRS[(i + 1) % len(PAIRS)] for i in range(COUNT)),
-    np.arange(COUNT) % 3,
-)
+DATA = pairs_of_texts(COUNT)
 Both = Callable[..., tuple[Any, Any]]
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -23,21 +22,13 @@ from headviz.models.fast import linear
 from headviz.options import declared
 from headviz.pruning.removal import repaired
 from headviz.scores.catalogue import SCORES
-from headviz.tasks import Dataset
-from headviz.tasks.catalogue import get_task
-from support.tiny import PAIRS, TEXTS, tiny_classifier
+from support.tiny import PAIRS, pairs_of_texts, tiny_classifier
 from support.tiny_translation import SOURCES, tiny_translator
 
 PRODUCTS = ("matmul", "addmm", "::mm", "bmm", "linear", "scaled_dot")
 FOLDERS = ("analyses", "attribution", "evaluation", "extras", "models", "pruning", "scores")
 N = 12
-DATA = Dataset(
-    get_task("mnli"),
-    "dev",
-    tuple(TEXTS[i % len(TEXTS)] for i in range(N)),
-    tuple(PAIRS[(i + 1) % len(PAIRS)] for i in range(N)),
-    np.arange(N) % 3,
-)
+DATA = pairs_of_texts(N)
 ONE, OTHER = ("a dog sleeps .", "the bird is blue ."), ("a cat sleeps .", "the bird is red .")
 WITHOUT = ("magnitude", "random")  # without a product in float32
 OFF = {0: [1], 1: [2]}

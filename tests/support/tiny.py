@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from headviz.models.families import FAMILIES
+from headviz.tasks import TASKS, Dataset
 
 WORDS = (
     "a an the dog cat man woman bird house garden sleeps runs eats sees red blue big small not no "
@@ -30,6 +32,12 @@ DECODING: dict[str, Any] = {
 
 TEXTS = ["a dog sleeps .", "the red cat sees two birds in the garden", "no man eats", "a woman runs before the dog ."]
 PAIRS = ["a cat runs", "the bird is blue .", "a man eats in the house", "two women run"]
+
+
+def pairs_of_texts(count: int) -> Dataset:
+    """So many labelled pairs of them."""
+    texts, pairs = (tuple(side[(i + at) % len(side)] for i in range(count)) for at, side in enumerate((TEXTS, PAIRS)))
+    return Dataset(TASKS["mnli"], "dev", texts, pairs, np.arange(count) % 3)
 
 
 def tiny_tokenizer(pad_id: int = 0) -> Any:

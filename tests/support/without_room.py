@@ -58,7 +58,6 @@ class Some:
         self.files = {Path(file).resolve() for file in files}
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        print(f"collected: {len(items)} tests")
         others = [item for item in items if item.path not in self.files]
         items[:] = [item for item in items if item.path in self.files]
         config.hook.pytest_deselected(items=others)

@@ -378,9 +378,8 @@ def conductance(
     ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the
     first texts; the maps' ``precision`` says which, and ``precision="float32"`` is always that. Peak memory stays near
     ``budget`` bytes besides the model, unless one node of one text needs more: by default 1 GiB, and on a GPU what is
-    free. ``progress(done, total)`` counts points of the path;
-    doubling the steps starts over. ``rough(maps)`` is called before the steps are doubled, with what there is of the
-    first text.
+    free. ``progress(done, total)`` counts points of the path; doubling the steps starts over. ``rough(maps)`` is called
+    before the steps are doubled, with what there is of the first text.
 
     An attribution of 0 does not mean that removing the head is free: ``headviz.ablate`` measures that.
 

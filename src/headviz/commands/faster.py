@@ -157,9 +157,9 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             targets.append({**result, "out": str(folder)})
     if retrain is not None:
         shutil.rmtree(place, ignore_errors=True)
-    rows = [{**target, "remove": "heads" if args.heads_only else "both"} for target in targets]
     metric, baseline = _metric(targets), targets[0]["baseline"] or {}
-    save_figure(args, "Faster models", lambda: kept_against_speed(rows, metric, baseline.get(metric)))
+    models = [step for step in steps if "note" not in step]
+    save_figure(args, "Faster models", lambda: kept_against_speed(models, metric, baseline.get(metric)))
     top = targets[0] if len(targets) == 1 else {"baseline": targets[0]["baseline"]}
     return {**top, **words, "task": args.task, "targets": targets}
 

@@ -257,7 +257,8 @@ def names_sizes(raw: Mapping[str, Any]) -> bool:
     """Whether a configuration names layers and heads as most do; those of other models are known once it is loaded."""
     if not raw.get("is_encoder_decoder"):
         return "num_hidden_layers" in raw and "num_attention_heads" in raw
-    return "encoder_layers" in raw and not any("ForSequenceCl" in str(a) for a in raw.get("architectures") or ())
+    classifies = any("ForSequenceClassification" in str(a) for a in raw.get("architectures") or ())
+    return "encoder_layers" in raw and not classifies
 
 
 def shape_of(folder: Path) -> tuple[HeadMask, tuple[str, ...], tuple[tuple[str, int], ...], str]:
