@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import headviz
+from headviz.answers.answer import Answer
 from support.loaded import loaded_by
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,12 +50,12 @@ INNER = re.compile(
 )
 
 # Nothing outside models/, answers/ and extras/ may ask of which kind a model or a task is.
-MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
+MODEL_CLASSES = {"Classifier", "Embedder", "Network", "TransformerModel", "Translator", "RnnTranslator"}
+MODEL_CLASSES |= {"Evaluator", "TranslationEvaluator"}
 # what a model is called where it is asked for its classes; other things have classes, too
 MODEL_NAMES = {"clf", "model", "base", "full", "small", "teacher", "student"}
 KIND_FLAGS = {"is_regression", "is_translation", "is_translator", "is_recurrent", "translates"}
 KINDS = {"CLASSIFICATION", "MASKED_LM", "TRANSLATION", "classification", "translation"}
-KINDS |= {"NUMBER", "ONE_CLASS", "SENTENCE", "WORD"}
 
 
 def modules(folder: Path) -> dict[str, Path]:
@@ -260,8 +262,8 @@ def test_module_paths_stay_in_models() -> None:
 
 
 def kind_checks(text: str) -> Iterator[int]:
-    """The lines that ask for a kind: ``isinstance`` of a model, a flag, a comparison with a kind's name, and whether a
-    model has classes.
+    """The lines that ask for a kind: ``isinstance`` or ``type`` of a model, a flag, a comparison with a kind's name or
+    of a job with a text, and whether a model has classes.
 
     A property that hands a flag on under the same name asks nothing, and ``clf.classes or ()`` neither.
     """
@@ -294,6 +296,17 @@ def kind_checks(text: str) -> Iterator[int]:
         }
         return named | {n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
+    def of_kind(node: ast.Compare) -> bool:
+        sides = [node.left, *node.comparators]
+        named = {getattr(side, "attr", getattr(side, "id", "")) for side in sides}
+        texts = {n.value for side in sides for n in ast.walk(side) if isinstance(n, ast.Constant)}
+        is_model = any(ast.unparse(side).startswith("type(") for side in sides) and set().union(*map(words, sides))
+        return bool(
+            set().union(*map(words, sides)) & KINDS
+            or ("job" in named and any(isinstance(text, str) for text in texts))
+            or (is_model and is_model & MODEL_CLASSES)
+        )
+
     def walk(node: ast.AST) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef) and node.name in KIND_FLAGS:
             return
@@ -302,7 +315,7 @@ def kind_checks(text: str) -> Iterator[int]:
             if is_model:
                 yield node.lineno
         elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
-            isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
+            isinstance(node, ast.Compare) and of_kind(node)
         ):
             yield node.lineno
         yield from (test.lineno for test in asked(node) if of_model(test))
@@ -317,6 +330,21 @@ def test_no_place_asks_for_the_kind_of_a_model() -> None:
     texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
     result = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
     assert not result
+
+
+def test_answers_are_asked_for_by_models_and_data() -> None:
+    """``clf.answer`` and ``data.answer``: one job's own is imported by those who make models, and by no others."""
+    modules = [import_module(f"headviz.{name}") for name in MODULES if top(name) == "answers"]
+    single = {name for module in modules for name, value in vars(module).items() if isinstance(value, Answer)}
+    assert len(single) == 9
+    wrong = [
+        where(name, line)
+        for name in MODULES
+        if top(name) not in ("models", "answers", "extras")
+        for target, line in imported(name)
+        if target.startswith("headviz.answers.") and target.rpartition(".")[2] in single
+    ]
+    assert not wrong
 
 
 def test_no_pickle() -> None:
@@ -346,6 +374,9 @@ def late():
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
     asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: 'translation' in e"
     assert len(list(kind_checks(asks))) == 4
+    asks = "if view.job == 'labels' or type(clf) is Classifier or isinstance(clf, Network): x = job in (None, 'rank')"
+    assert len(list(kind_checks(asks))) == 4
+    assert not list(kind_checks("x = job in (None, answer.job), type(x) is int, view.job in ANSWERS"))
     asks = "if clf.classes is None or not a.base.classes: x = 1 if teacher.classes else [k for k in y if clf.classes]"
     assert len(list(kind_checks(asks))) == 4
     assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))

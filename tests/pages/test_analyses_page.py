@@ -66,12 +66,12 @@ def test_data_without_kinds_say_what_to_do(open_page: Callable[..., Any], small:
     assert not any(b.key == "run_by-slice" for b in app.button)
 
 
-def test_pages_that_explain_a_class_send_translations_on(
+def test_pages_that_explain_a_number_send_translations_on(
     open_page: Callable[..., Any], translator: dict[str, str]
 ) -> None:
     app = open_page("head", **translator)
     assert not app.exception
-    assert any("a translation has none" in str(i.value) for i in app.info)
+    assert app.info
     assert app.button(key="classifier_again")
 
 

@@ -20,7 +20,7 @@ from headviz.ui.shell.view import View
 @pytest.mark.parametrize(
     ("task", "offered"), [("demo", True), ("demo-translation", False), ("mine", False), ("translationese", True)]
 )
-def test_the_translation_task_is_offered_to_a_translation_model_by_what_the_task_is(
+def test_a_fitting_task_is_offered_by_what_the_view_s_task_asks_for(
     monkeypatch: Any, task: str, offered: bool
 ) -> None:
     """Not by what it is called."""
@@ -31,7 +31,7 @@ def test_the_translation_task_is_offered_to_a_translation_model_by_what_the_task
     monkeypatch.setattr(state, "view", lambda: replace(View(), task=task))
     buttons: list[str] = []
     monkeypatch.setattr(st, "button", lambda text, **_: buttons.append(text))
-    frame._translation_task()
+    frame._fitting_task()
     assert bool(buttons) is offered
 
 

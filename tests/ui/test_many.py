@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("streamlit")
 
+from headviz.answers.one_class import ONE_CLASS
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages import head
 from headviz.ui.pages.compare import answers
@@ -61,7 +62,7 @@ def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     assert np.isnan(result.values[0][1]).all()
     assert len(result.complaints) == 1
     assert result.complaints[0].startswith("Line 4: ")
-    _, rows, _ = answers.many_rows(lines, True, given * 2, result.values * 2, clf.labels)
+    _, rows, _ = answers.many_rows(lines, True, given * 2, result.values * 2, clf.labels, ONE_CLASS.shares)
     assert [(row[0], row[-1]) for row in rows] == [(1, "same"), (4, "not answered"), (5, "same")]
 
 
@@ -69,11 +70,11 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
     lines = {1: ("a", ""), 3: ("b", "")}
-    header, rows, sizes = answers.many_rows(lines, False, columns, values, LABELS)
+    header, rows, sizes = answers.many_rows(lines, False, columns, values, LABELS, ONE_CLASS.shares)
     assert sizes == pytest.approx([answers.ANOTHER, 0.1])
     assert header == ["line", "text", "full model", "mask", "change"]
     assert rows == [[1, "a", "no 0.90", "yes 0.70", "no → yes"], [3, "b", "yes 0.80", "yes 0.90", "yes 0.80 → 0.90"]]
-    header, rows, _ = answers.many_rows({1: ("a", "b")}, True, columns, values, LABELS)
+    header, rows, _ = answers.many_rows({1: ("a", "b")}, True, columns, values, LABELS, ONE_CLASS.shares)
     assert header[:3] == ["line", "text", "pair"]
     assert (rows[0][:3], len(rows[0])) == ([1, "a", "b"], len(header))
 
@@ -82,10 +83,10 @@ def test_a_sure_answer_that_comes_near_chance_is_not_sure() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.9, 0.1], [0.52, 0.48]]), np.array([[0.49, 0.51], [0.51, 0.49], [0.51, 0.49]])]
     lines = dict.fromkeys(range(3), ("a", ""))
-    _, rows, sizes = answers.many_rows(lines, False, columns, values, LABELS)
+    _, rows, sizes = answers.many_rows(lines, False, columns, values, LABELS, ONE_CLASS.shares)
     assert [row[-1] for row in rows] == ["no → not sure", "no → not sure", "no 0.52 → 0.51"]
     assert [size >= answers.ANOTHER for size in sizes] == [True, True, False]
-    several = answers.many_rows(lines, False, columns, values, LABELS, decides=False)
+    several = answers.many_rows(lines, False, columns, values, LABELS, ONE_CLASS.shares, decides=False)
     assert [row[-1] for row in several[1]][:2] == ["no → yes", "no 0.90 → 0.51"]
 
 

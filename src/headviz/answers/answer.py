@@ -136,6 +136,7 @@ class Answer(ABC):
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
     # how its label columns are read, a name of ``tasks.columns.READ_LABELS``; empty = no such columns
     columns: str = ""
+    several_columns: bool = False  # there is one label column for each name
     text_columns: tuple[str, ...] = ()  # what its columns are called, where files of the job have names of their own
     label_column: str = ""
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False

@@ -63,6 +63,11 @@ def answer_named(job: object) -> Answer:
     return ANSWERS[str(job)]
 
 
+def usual_job(numbers: bool) -> str:
+    """The job of a label column, where the user names none: by whether its cells are numbers."""
+    return (NUMBER if numbers else ONE_CLASS).job
+
+
 def kind_named(architecture: str, decoder: bool) -> str | None:
     """The kind of a class of transformers by its name; None for one that no job has."""
     for answer in ANSWERS.values():

@@ -96,7 +96,7 @@ class Labels(Answer):
     trained, read_at, decoder = "classification head", FIRST, None
     usual, graded_in = ("micro_f1", "macro_f1", "exact_match", "label_accuracy"), "micro_f1"
     paired, label_needed = True, False
-    columns, named = "labels", ("label", "examples")
+    columns, several_columns, named = "labels", True, ("label", "examples")
     functions, flips, label_type = True, True, "float32"
 
     @property

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from ..answers.answer import Target
 from ..errors import whole_number
-from ..models.classifier import Classifier
 from ..models.fast.gpu import free, halves, in_turn, put, repeated, runs_by_itself, split_when_full, token_bytes
 from ..models.fast.linear import products
 from ..progress import Cancel, Progress, after, tracked
@@ -29,7 +28,7 @@ from .walk import ExampleMaps, Swept, Walk, side_by_side
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
-    from ..models.classifier import Encoding
+    from ..models.classifier import Classifier, Encoding
 
 Layers = list[Tensor]  # [n, 1, h, T, T] of each layer, or of all side by side
 
@@ -225,7 +224,7 @@ def _recorded_width(clf: Classifier, encodings: Sequence[Encoding], nodes: int, 
     longest = max(len(e) for e in encodings)
     width = min(-(-longest // EVERY) * EVERY, max(longest, clf.max_length))
     one_small_pass = RULES[options.rule].ends_at_input and len(encodings) == 1 and nodes * width <= REPEATED
-    plain = type(clf) is Classifier and clf.fill is None
+    plain = clf.replays and clf.fill is None
     return width if runs_by_itself(clf.device) and one_small_pass and plain else 0
 
 

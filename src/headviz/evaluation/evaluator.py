@@ -31,7 +31,7 @@ from ..models.fast.gpu import fetch, free, split_when_full, token_bytes
 from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products, has_tf32
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
-from ..models.network import Network, require_model
+from ..models.network import require_model
 from ..models.places import fitted, table_of
 from ..options import Options, option
 from ..progress import Cancel, Progress, require_functions, stop_if, tracked
@@ -135,8 +135,11 @@ def _logits(clf: Classifier, precision: str, chunk: Chunk, encodings: Sequence[E
 
 def is_large(clf: Any) -> bool:
     """Whether a processor takes seconds for a first part of the examples."""
-    has_heads = isinstance(clf, Network)  # ``cost`` counts heads, which a recurrent network does not have
-    return has_heads and clf.device.type == "cpu" and clf.cost().flops * FEWER[0] > AT_FIRST
+    try:
+        flops = clf.cost().flops
+    except ModelError:  # a model without heads, see ``RnnTranslator``
+        return False
+    return clf.device.type == "cpu" and flops * FEWER[0] > AT_FIRST
 
 
 def memory_note(clf: Classifier) -> str:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -78,6 +78,7 @@ class Classifier(TransformerModel):
 
     kind: str = CLASSIFICATION
     cut_at: int | None = None  # tokens of a text that are read, where not all that the model can take
+    replays: ClassVar[bool] = True
 
     @property
     def reads_with(self) -> dict[str, Any]:

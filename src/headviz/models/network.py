@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -129,6 +129,8 @@ class Network(ABC):
     present: HeadMask
     name: str = ""
     fill: Fill | None = field(default=None, kw_only=True)
+    # whether a pass depends on its inputs alone, so that one that a GPU recorded can be played for other texts
+    replays: ClassVar[bool] = False
 
     # identity ---------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -104,6 +104,7 @@ class Embedder(Classifier):
 
     kind: str = VECTOR
     pooling: Pooling = field(default_factory=Pooling)
+    replays: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

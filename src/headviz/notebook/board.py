@@ -112,7 +112,7 @@ def address_of(data: Dataset) -> dict[str, str]:
         with suppress(UserError):  # the data come from files
             if load_task(data.task.name, limit=len(data)).digest == data.digest:
                 return {"task": data.task.name, "limit": str(len(data))}
-    if data.job != "class":
+    if not data.answer.decides:
         raise OptionError(
             f"Only classes can be shown from a notebook; '{data.task.name}' has another kind of answer. Open its files "
             "instead."

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ..answers import ANSWERS
 from ..answers.metrics import remark
-from ..answers.probabilities import PROBABILITIES
 from ..errors import ModelError, NotFinite, TaskError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.paired import paired_change, same_answers
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 HELD_OUT, LEAST_HELD_OUT = 512, 32  # train examples outside the sample, to compare the measures of importance on
 CLASSES = 50  # with more, their changes are not reported one by one
+CALIBRATION = "neg_calibration_error"
 
 
 @dataclass(frozen=True)
@@ -511,7 +512,9 @@ class FasterSteps:
         if not dev.answer.measures("f1_0"):
             return first, None, {}
         classes = {name: change(dev.answer, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
-        return first, change(PROBABILITIES, "neg_calibration_error"), classes
+        # where an answer is one class, models give its probability as well
+        calibrated = next(a for job in dev.answer.reads if (a := ANSWERS[job]).measures(CALIBRATION))
+        return first, change(calibrated, CALIBRATION), classes
 
 
 def absorb(full: Classifier, small: Classifier, shape: Shape, means: Sequence[np.ndarray]) -> None:

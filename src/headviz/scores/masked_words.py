@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -154,6 +154,7 @@ class _AtPlace(Classifier):
     """Answers with the logits of one position of each row: [rows, vocabulary]."""
 
     position: int = 0
+    replays: ClassVar[bool] = False
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         return super().forward(batch, call)[:, self.position]

@@ -14,10 +14,8 @@ import numpy as np
 
 from ..answers import ANSWERS
 from ..answers.answer import IGNORED
+from ..answers.catalogue import usual_job
 from ..answers.class_names import match_names
-from ..answers.labels import LABELS
-from ..answers.number import NUMBER
-from ..answers.one_class import ONE_CLASS
 from ..answers.span import touched_units
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
 from ..errors import TaskError, is_one_of, shown, unknown_choice
@@ -123,11 +121,11 @@ def check_job(job: str | None) -> None:
 def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, job: str | None) -> Task:
     """The user's own task, with the classes and the metrics that follow from the cells of its label column."""
     if len(mapping.labels) > 1:
-        if job not in (None, LABELS.job):
-            raise TaskError(f"Several label columns are the job '{LABELS.job}', not '{job}'. Name one column.")
-        return replace(task, job=LABELS.job, metrics=LABELS.usual, label_names=mapping.labels)
-    if job is None:
-        job = NUMBER.job if looks_like_regression(cells) else ONE_CLASS.job
+        answer = next(answer for answer in ANSWERS.values() if answer.several_columns)
+        if job not in (None, answer.job):
+            raise TaskError(f"Several label columns are the job '{answer.job}', not '{job}'. Name one column.")
+        return replace(task, job=answer.job, metrics=answer.usual, label_names=mapping.labels)
+    job = job or usual_job(looks_like_regression(cells))
     task = replace(task, job=job, metrics=ANSWERS[job].usual)
     names = NAMES.get(task.answer.columns)
     if names is None:

@@ -17,9 +17,7 @@ import numpy as np
 
 from .. import plugins
 from ..answers import ANSWERS
-from ..answers.number import NUMBER
-from ..answers.one_class import ONE_CLASS
-from ..answers.rank import RANK
+from ..answers.catalogue import usual_job
 from ..errors import TaskError, is_one_of, shown
 from ..storage.paths import broken_off, obtain, outside_path
 from . import columns
@@ -105,7 +103,7 @@ def load_task(
             f"Task '{name}' defines its own labels. Leave that option to 'custom' (--regression, regression=)."
         )
     if regression is not None and job is None:
-        job = NUMBER.job if regression else ONE_CLASS.job
+        job = usual_job(regression)
     if name == "custom":
         columns.check_job(job)
     if separator is not None:
@@ -295,7 +293,7 @@ def _load_local(
     if task.name == "custom" and files.path is not None:
         ranking = read_ranking(files.path, split)
     if ranking is not None:
-        texts, label = RANK.text_columns, RANK.label_column
+        texts = label = None  # its columns have names of their own
     paths = [] if ranking is not None else files.paths(task, split)
     if (reader := task.answer.own.get("reader")) is not None:
         dataset: Dataset = plugins.function(reader)(task, split, paths[0], texts, label, slice_column)

@@ -264,7 +264,8 @@ def data_form(view: View) -> None:
                 width=190,
             )
             thresholds = view.thresholds
-            if thresholds or view.job == "labels" or "," in view.label:
+            answer = ANSWERS.get(view.job)
+            if thresholds or "," in view.label or (answer is not None and answer.several_columns):
                 meaning = plain(f"{OPTIONS['thresholds'].help.capitalize()}.")
                 thresholds = st.text_input("Thresholds", thresholds, placeholder="0.5", help=meaning, width=130)
         skip_bad = st.checkbox(SKIP, view.skip_bad, key=f"data_skip_{view.skip_bad}")

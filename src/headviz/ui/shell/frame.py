@@ -194,7 +194,7 @@ def _guarded(page: st.Page, above: Callable[[str], None], search: Callable[[], N
         if name != "data":
             st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
             offer_training(error)
-            _translation_task()
+            _fitting_task()
     except Cancelled:
         st.info("Stopped.")
     except Exception as error:
@@ -210,18 +210,18 @@ def _notices(place: st.delta_generator.DeltaGenerator) -> None:
         place.warning(plain(text), icon=":material/info:")
 
 
-def _translation_task() -> None:
-    """A button for the usual mistake: a translation model with a task that is not a translation."""
+def _fitting_task() -> None:
+    """A button for the usual mistake: a model whose answers are not what the task asks for. It takes a shipped task."""
     view = state.view()
     with suppress(UserError, ImportError):
-        shape = loaders.shape(view)
-        task = TASKS.get(view.task)
-        if shape.answer.stacked and (task is None or not task.answer.stacked):
+        reads, task = loaders.shape(view).answer.reads, TASKS.get(view.task)
+        shipped = [name for name, other in TASKS.items() if other.source.module and other.job in reads]
+        if shipped and (task is None or task.job not in reads):
             st.button(
-                "Use the demo translation task",
-                key="take_translation",
+                plain(f"Use the task {shipped[0]}"),
+                key="take_task",
                 on_click=state.update,
-                kwargs={"task": "demo-translation", "data": "", "columns": "", "example": 0},
+                kwargs={"task": shipped[0], "data": "", "columns": "", "label": "", "example": 0},
             )
 
 
@@ -304,13 +304,14 @@ def examples_text(limit: int, size: int | None) -> str:
 
 
 def explains_classes(view: View) -> bool:
-    """Whether this page can show the view's model. For a translation model it shows links to other pages."""
-    if loaders.shape(view).labels:
+    """Whether this page can show the view's model. For one without a number to explain it shows links to others."""
+    shape = loaders.shape(view)
+    if shape.labels:
         return True
+    does = shape.answer.does.format(texts="a text", n="")
     st.info(
-        "Attribution explains the class that a model predicts, and a translation has none. For a translation "
-        "model use these pages:",
-        icon=":material/translate:",
+        plain(f"Attribution explains one number. A model that {does} has none; these pages show it:"),
+        icon=":material/info:",
     )
     with st.container(horizontal=True, gap="medium"):
         for file in ("scores", "masklab", "compare", "analyses"):

@@ -18,7 +18,6 @@ import streamlit as st
 
 import headviz
 
-from ....answers.one_class import ONE_CLASS
 from ....answers.rank import places
 from ....answers.span import ANSWER
 from ....display import numbers
@@ -384,7 +383,7 @@ def many_rows(
     columns: Sequence[Column],
     logits: Sequence[np.ndarray],
     labels: Sequence[str],
-    shares: Shares = ONE_CLASS.shares,
+    shares: Shares,
     *,
     decides: bool = True,
 ) -> tuple[list[str], list[list[object]], list[float]]:

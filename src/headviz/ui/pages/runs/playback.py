@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....answers.metrics import metric_title
-from ....answers.one_class import ONE_CLASS
 from ....display.sentences import doubt
 from ....errors import UserError
 from ....heads import HeadMask
@@ -92,7 +91,7 @@ def _answers(clf: Classifier, text: Text, masks: Sequence[HeadMask]) -> dict[str
     """A text and the name of its answer under each mask; *not sure* near chance."""
     answers = []
     for values in pair.answers(clf, text, masks):
-        name, share = ONE_CLASS.shares(values, clf.labels)[0]
+        name, share = clf.answer.shares(values, clf.labels)[0]
         unsure = "know" in doubt(values.tolist())
         answers.append({"name": "not sure" if unsure else name, "share": f"{share:.2f}"})
     return {"text": " → ".join(filter(None, (text.text, text.pair))), "answers": answers}
