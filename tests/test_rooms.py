@@ -87,7 +87,7 @@ def test_a_room_is_light_until_it_is_used(room: str) -> None:
     assert loaded_by(f"import headviz.extras.{room}", "torch", "transformers", "streamlit", "distributed") == []
 
 
-@pytest.mark.parametrize("room", some_in_ci(ROOMS, (), ("translation", "scores")))
+@pytest.mark.parametrize("room", some_in_ci(ROOMS, (), ("scores",)))
 @pytest.mark.timeout(900)
 def test_without_a_room_the_rest_works_and_says_what_is_missing(room: str, tmp_path: Path) -> None:
     copy = tmp_path / room

@@ -82,7 +82,7 @@ def test_a_killed_dashboard_leaves_its_run_at_work_and_a_new_one_shows_it(browse
     with serve(shared, shared.parent / "first.txt") as server:
         tab = Visit(browser.new_context(), server.address)
         rehearsal.load()
-        run = Runs().add("rehearsal", {"steps": 60, "seconds": 0.5}, title="survivor")  # waits for who looks next
+        run = Runs().add("rehearsal", {"steps": 30, "seconds": 0.5}, title="survivor")  # waits for who looks next
         tab.go("runs", run=run.id)
         until(lambda: len(Registry().steps(run.id)) >= 2, 60, "two steps")
         assert psutil.Process(Registry().get(run.id).pid).ppid() == server.pid

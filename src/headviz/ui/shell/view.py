@@ -16,6 +16,7 @@ from ... import plugins
 from ...analyses.grades import Grades, recorded
 from ...errors import OptionError, one_line
 from ...evaluation.verdict import MARGIN
+from ...models.source import Source
 from ...options import declared, option
 from ...plugins import Page, Tab
 from ...scores.catalogue import DEFAULT
@@ -97,6 +98,7 @@ LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones
 OF_DATA = ("data", "columns", "label", "groups", "separator", "thresholds")  # fields of a view that other data empty
 LONG = "long"  # the query parameter that names the texts which stayed behind
 _TEXTS = {"a": "first", "b": "second"}
+OF_PLAN = declared(Source)  # what names a model and data there has the same help here
 
 
 @dataclass(frozen=True)
@@ -104,21 +106,21 @@ class View:
     """Everything that a link restores. Each field is one query parameter; defaults are left out of the address."""
 
     model: str = option("demo", "what headviz.load takes")
-    revision: str = option("", "branch, tag or commit of a hub model")
-    device: str = option("auto", "auto, cpu, cuda or mps")
+    revision: str = option("", OF_PLAN["revision"].help)
+    device: str = option("auto", OF_PLAN["device"].help)
     dtype: str = option("", "precision of the weights; float32 is also that of everything computed, on a GPU as well")
-    job: str = option("", "what the model answers with, where neither its configuration nor the file tells")
+    job: str = option("", OF_PLAN["job"].help)
     classes: str = option(
         "", "what the model's outputs mean, in their order, as a,b; empty = as its configuration says"
     )
     task: str = option("demo", "the data's task")
     data: str = option("", "a local folder, or the id of an upload")
-    columns: str = option("", "mapped text columns, as a,b")
-    label: str = option("", "mapped label column")
+    columns: str = option("", OF_PLAN["text_columns"].help)
+    label: str = option("", OF_PLAN["label_column"].help)
     groups: str = option("", "mapped slice column")
-    separator: str = option("", "what separates the columns of a csv or tsv; empty = as the file shows")
-    skip_bad: bool = option(False, "rows without text or label are left out and counted")
-    thresholds: str = option("", "of several labels: probabilities above which each is predicted, as .3,.5")
+    separator: str = option("", OF_PLAN["separator"].help)
+    skip_bad: bool = option(False, OF_PLAN["skip_bad"].help)
+    thresholds: str = option("", OF_PLAN["thresholds"].help)
     limit: int = option(500, "size of the dev subset; 0 = all", least=0, most=1_000_000, title="Dev examples (0 = all)")
     seed: int = option(0, "which examples those are", most=2**31 - 1, title="Seed")
 
