@@ -11,7 +11,18 @@ from study.orders import AGAINST
 from study.page_pruned import comparable, leads_of, reached
 from study.page_retrained import ahead, full_by_model
 from study.plot import Curve, Panel, draw
-from study.tables import Cells, by_model, by_order, floor_of, full_of, known, no_better, over_seeds, told_apart
+from study.tables import (
+    Cells,
+    by_layer,
+    by_model,
+    by_order,
+    floor_of,
+    full_of,
+    known,
+    no_better,
+    over_seeds,
+    told_apart,
+)
 
 SHOWN = ("gates", "taylor", "ablation", "shapley", AGAINST, "random")
 GRADED = ("gates", "taylor", "ablation", "conductance-spearman", "random")
@@ -61,7 +72,7 @@ def _pruned(where: str, group: Cells) -> Iterator[Drawn]:
     metric, task = group[0]["metric"], where.split()[-1]
     for score in SHOWN:
         own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score)]
-        if not own:
+        if not own or any(map(by_layer, own)):
             continue
         full = float(np.mean([full_of(c, metric) for c in own]))
         orders = by_order(own, lambda step: known(step, metric))  # of a score that is not random, one for each seed
@@ -146,10 +157,10 @@ def _boards(cells: Cells) -> Iterator[Drawn]:
             Curve(score, [0, *(at / 10 for at in range(1, 10))], [1, *g["curve"]])
             for score in GRADED
             for g in grades
-            if g["score"] == score and g.get("curve")
+            if g["score"] == score and g.get("curve") and (score != "ablation" or "tied" in g)
         ]
         panel = Panel(f"{title}: knowledge kept", curves, *OFF, holds=[0, 1, *every])
-        yield _picture(f"board-{name}", panel, "Four scores and random orders; 0: one class for all.")
+        yield _picture(f"board-{name}", panel, "Some scores and random orders; 0: one class for all.")
 
 
 def _floor(group: Cells) -> list[tuple[float, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from study.models import FOLDERS
 from study.orders import AGAINST, AHEAD_IN, PRICES
 from study.page_seeds import same_heads, same_over_scores
 from study.tables import (
-    BY_LAYER,
+    by_layer,
     by_model,
     by_order,
     floor_of,
@@ -63,7 +64,8 @@ Rows with other primes are of other trainings: compare their leads, not their va
 
 `ablation` gives many heads the same score. Scored once, it is the mean over ten drawn orders of heads that tie; in
 brackets are the lowest and the highest, each the mean over the models. Masks, and what is scored again at each step,
-are of one drawn order."""
+are of one drawn order. *Ties by layer*: in these cells heads that tie went in the order of their layers, so the figures
+do not hold. No sentence, no range and no picture has them."""
 
 
 def pruned(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
@@ -88,14 +90,14 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
     steps = [f"{one['sparsity']:.0%}" for one in first["ahead"]]
     shares = [f"{steps[at]} off" for at in places]
     rows, leads, said = [], [], []
-    for algorithm in ("one-importance", "iterative"):
-        for choice in PRICES:
-            own = [c for c in group if (c["algorithm"], c["score"]) == (algorithm, choice)]
-            if not own:
-                continue
+    for algorithm, choice, layered in product(("one-importance", "iterative"), PRICES, (False, True)):
+        own = [c for c in group if (c["algorithm"], c["score"], by_layer(c)) == (algorithm, choice, layered)]
+        if own:
             name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
             if not all(map(whole, own)):
                 name += f", stopped at {steps[reached(own)[-1]]} off"
+            if layered:
+                name += ", ties by layer"
             rows.append([name, links(own), *(_cell(own, at, metric) for at in places)])
             if choice != "random":
                 beside = [c for c in own if comparable(c)]
@@ -103,12 +105,9 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
                 if ahead:
                     values = [points(*ahead[at]) if at < len(ahead) else "–" for at in places]
                     leads.append([name, _seeds(beside), *values])
-                    said.append(f"{name}: {_verdict(ahead, steps[: len(ahead)], 'random')}")
+                    if not layered:
+                        said.append(f"{name}: {_verdict(ahead, steps[: len(ahead)], 'random')}")
     yield from [*table(["order", "models", *shares], rows), ""]
-    by_cost = [c for c in group if c["score"] == "ablation"]
-    if any("tied" not in c["steps"][0] for c in by_cost):
-        anew = [f"{seed_of(c)} by {ALGORITHMS[c['algorithm']].title}" for c in by_cost if "tied" in c["steps"][0]]
-        yield from [BY_LAYER + (f" Computed anew: {', '.join(anew)}." if anew else ""), ""]
     thesis = published("pruned")
     if FOLDERS[task] in thesis.rows["method"]:
         column = thesis.rows["method"].index(FOLDERS[task])
@@ -135,7 +134,7 @@ def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
     """One number for each model and order, and what rescoring at each step adds to it, by seed."""
     rows = []
     for choice in PRICES:
-        of = [c for c in group if c["score"] == choice != "random" and comparable(c) and whole(c)]
+        of = [c for c in group if c["score"] == choice != "random" and comparable(c) and whole(c) and not by_layer(c)]
         once, anew = ([c for c in of if c["algorithm"] == way] for way in ("one-importance", "iterative"))
         before, after = (
             {where(c)[2]: float(np.mean([a["mean"] for a in range_of(c)])) for c in own} for own in (once, anew)
@@ -175,7 +174,7 @@ def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: li
     rows, said = [], []
     for score in PRICES:
         own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score)]
-        own = [c for c in own if c["of thesis"] and whole(c) and whole(c["of thesis"])]
+        own = [c for c in own if c["of thesis"] and whole(c) and whole(c["of thesis"]) and not by_layer(c)]
         if len(own) < FEW or score in ("random", AGAINST):
             continue
         both = [[np.array([balanced(s, task) for s in of["steps"]]) for of in (c, c["of thesis"])] for c in own]
@@ -242,5 +241,5 @@ def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
     if not values:
         return "–"
     ranges = [(of["low"], of["high"]) for s in steps if (of := s.get("over_ties", {}).get(metric))]
-    spread = " ({:.3f} to {:.3f})".format(*np.mean(ranges, axis=0)) if ranges else ""
+    spread = " ({:.3f} to {:.3f})".format(*np.mean(ranges, axis=0)) if 0 < len(ranges) == len(values) else ""
     return f"{np.mean(values):.3f}{spread}{one_class(steps)}"

@@ -10,7 +10,7 @@ import numpy as np
 from headviz import HeadMask
 from headviz.statistics.resampling import spearman
 from study.orders import PRICES
-from study.tables import Cells, by_model, seed_of, table
+from study.tables import BY_LAYER, Cells, by_layer, by_model, seed_of, table
 
 HEADS = 12  # of a layer, in both encoders
 FEW = 3  # models below which nothing is said of seeds
@@ -77,6 +77,13 @@ def same_heads(cells: Cells) -> Iterator[str]:
     for (encoder, task), rows in tables.items():
         yield from [f"{encoder} on {task}:", ""]
         yield from [*table(["score", "models", *(f"{share:.0%} off" for share in SHARES)], rows), ""]
+    yield from _warned(cells)
+
+
+def _warned(cells: Cells) -> Iterator[str]:
+    """What is said where some masks by ``ablation`` are of an order by layer."""
+    if any(by_layer(c) for c in cells if c["algorithm"] == "one-importance"):
+        yield from [BY_LAYER, ""]
 
 
 def same_over_scores(found: Cells) -> Iterator[str]:
@@ -112,6 +119,7 @@ def same_over_scores(found: Cells) -> Iterator[str]:
             "",
             *table(["score", *(f"`{name}`" for name in names[:-1]), "another task"], rows),
             "",
+            *_warned([c for c in found if c["cell"].split("-")[1] == encoder]),
         ]
 
 

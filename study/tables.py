@@ -62,6 +62,11 @@ def trainings(cells: Cells) -> dict[tuple[str, str, int], list[str]]:
 BY_LAYER = "The figures of `ablation` do not hold: heads that cost the same were removed in the order of their layers."
 
 
+def by_layer(cell: dict[str, Any]) -> bool:
+    """Whether heads that tie went by their place in this cell of ``ablation``."""
+    return cell["score"] == "ablation" and "tied" not in cell["steps"][0]
+
+
 def primes(cell: dict[str, Any], known: dict[tuple[str, str, int], list[str]]) -> int:
     """How many trainings of a cell's model come before its own; ``known`` from ``trainings``."""
     return max((known[model].index(digest) for model, digest in weights_of(cell).items() if digest), default=0)

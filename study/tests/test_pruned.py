@@ -96,3 +96,24 @@ def test_what_scores_and_tasks_remove_in_common_is_counted_on_the_same_model() -
     page = "\n".join(same_over_scores(cells))
     assert "| `ablation` | 29 % | – | 100 % |" in page
     assert "| `gates` | 50 % | 79 % | 100 % |" in page
+
+
+def test_orders_whose_ties_went_by_layer_stand_apart(study: ModuleType) -> None:
+    """A mean over both kinds would have the range of one alone, and be told as if ties were drawn in all."""
+    ranges = {"over_ties": {"accuracy": {"orders": 10, "low": 0.78, "high": 0.84}}, "tied": 60}
+    cells = [pruned("ablation", seed, 0.1 + 0.01 * seed, 0.03) for seed in range(3)]
+    cells[0]["steps"] = [{**step, **ranges} for step in cells[0]["steps"]]
+    rest = [*(trained(seed) for seed in range(3)), *(drawn(seed, 0.69, 0.70, 0.71) for seed in range(3))]
+    said = text(study, *rest, *cells)
+    assert "| One importance, `ablation` | 0 | 0.800 (0.780 to 0.840) |" in said
+    assert "| One importance, `ablation`, ties by layer | 1 2 | 0.815 |" in said
+    assert "- One importance, `ablation`: " in said
+    assert "ties by layer: " not in said
+    assert "over the whole range" not in said
+    assert "do not hold: heads that cost the same" in said  # the masks that seeds share
+    for cell in cells[1:]:
+        cell["steps"] = [{**step, **ranges} for step in cell["steps"]]
+    said = text(study, *rest, *cells)
+    assert "| One importance, `ablation` | 0 1 2 | 0.810 (0.780 to 0.840) |" in said
+    assert "over the whole range" in said
+    assert "do not hold: heads that cost the same" not in said
