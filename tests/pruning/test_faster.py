@@ -23,6 +23,7 @@ from headviz.pruning.faster_search import Search, Shape, SizeGroup, Turn, allot,
 from headviz.pruning.latency import Timer, kept_table, measure_speed, timed_table
 from headviz.pruning.options import IMPORTANCE, TRAINS, FasterOptions, FinetuneOptions, Round
 from headviz.pruning.reconstruction import text_layers
+from headviz.pruning.trainer import Watch
 from headviz.pruning.unit_gradients import SOFT, unit_gradients
 from headviz.storage.store import Store
 from support.gated import gated
@@ -140,7 +141,7 @@ def test_the_wanted_output_of_a_narrowed_block_is_the_whole_models(clf):
 def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf):
     work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, repair="tune"))
     shape = Shape(clf.full_mask.without([(0, 0), (1, 1)]), (tuple(range(40)), tuple(range(30)), ()))
-    small, error, _ = work.built(shape)
+    small, error, _ = work.built(shape, work.options.repair)
     assert error["after"] <= error["before"]
     assert neurons(small) == [40, 30, 0]
     assert not {p.data_ptr() for p in small.model.parameters() if p.numel()} & {
@@ -374,6 +375,39 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(common, tmp_path, c
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("call_number", [1, 2])  # after a third of an epoch, and after a whole one
+def test_a_stop_after_a_training_trains_nothing_anew(common, tmp_path, capsys, monkeypatch, call_number):
+    words = [*common, "--retrain", "--epochs", 1, "--faster", 2, "--json", "--out"]
+    rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in make_data(100)]  # four updates, of which the first round does two
+    (tmp_path / "train.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
+    calls, updates, speed, update = [], [], faster.measure_speed, Watch.on_step_end
+
+    def stopped(*args, **how):
+        calls.append(args)
+        if len(calls) == call_number:
+            raise KeyboardInterrupt
+        return speed(*args, **how)
+
+    def counted(self, args, state, control, **how):
+        if self.saves:  # not those that tell how long a training takes
+            updates.append(state.global_step)
+        return update(self, args, state, control, **how)
+
+    monkeypatch.setattr(Watch, "on_step_end", counted)
+    status, _, err = call(capsys, *words, tmp_path / "whole")
+    assert status == 0, err
+    whole = updates.copy()
+    updates.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(faster, "measure_speed", stopped)
+        assert call(capsys, *words, tmp_path / "parts")[0] != 0
+    status, _, err = call(capsys, *words, tmp_path / "parts")
+    assert status == 0, err
+    assert updates == whole
+    assert headviz.load(tmp_path / "whole").digest == headviz.load(tmp_path / "parts").digest
+
+
+@pytest.mark.slow
 def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_path, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_VALIDATION", 6)
     monkeypatch.setattr(faster, "LEAST_TRIAL", 2)
@@ -396,7 +430,7 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
 
     monkeypatch.setattr(faster, "fine_tune", counted)
     stop = 0
-    whole, _, rates = work(None).built(shape, step, "whole")
+    whole, _, rates = work(None).built(shape, "refit", step, "whole")
     assert [row["rate"] for row in rates] == pytest.approx([1e-4, 3e-4, 1e-3])
     clock = [(done, total) for phase, done, total in seen if phase == TRAINS]
     assert clock == [(done, 13) for done in range(1, 14)]  # three trials of two updates, then the training of seven
@@ -405,12 +439,18 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
     tried.clear()
     stop = 3
     with pytest.raises(KeyboardInterrupt):
-        work(tmp_path).built(shape, step, "both-1.5")
+        work(tmp_path).built(shape, "refit", step, "both-1.5")
     stop = 0
-    again, _, same = work(tmp_path).built(shape, step, "both-1.5")
+    again, _, same = work(tmp_path).built(shape, "refit", step, "both-1.5")
     assert same == rates
     assert tried == pytest.approx([1e-4, 3e-4, 1e-3, 1e-3, best["rate"]])
     assert again.digest == whole.digest
+    tried.clear()
+    assert (
+        work(tmp_path).built(shape, "refit", step, "both-1.5")[0].digest == whole.digest
+    )  # stopped before it is saved
+    assert tried == [best["rate"]]
+    work(tmp_path).forget_training("both-1.5")
     assert not list(tmp_path.iterdir())
 
 
@@ -437,7 +477,7 @@ def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch, factor, batch):
     monkeypatch.setattr(faster, "FACTORS", (1.0, factor))
     retrain = FinetuneOptions(epochs=1, batch=batch, learning_rate=1e-4, max_grad_norm=1e30)
     work = FasterSteps(clf, make_data(60), FasterOptions(batch=2, length=8, retrain=retrain))
-    _, _, rates = work.built(Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3))
+    _, _, rates = work.built(Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3), "refit")
     assert rates[0]["distance"] > 0
     assert rates[1]["distance"] is None
 
@@ -456,7 +496,7 @@ def test_a_later_round_is_repaired_towards_the_whole_model(clf):
     def distance(of):
         return float(torch.nn.functional.mse_loss(torch.tensor(headviz.evaluate(of, DATA).logits), wanted))
 
-    assert distance(work.built(shape)[0]) < 0.7 * distance(shape.cut(start))
+    assert distance(work.built(shape, "refit")[0]) < 0.7 * distance(shape.cut(start))
 
 
 def test_a_training_that_makes_it_worse_is_not_taken(clf, monkeypatch):
@@ -464,8 +504,8 @@ def test_a_training_that_makes_it_worse_is_not_taken(clf, monkeypatch):
     retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=0.5)
     options = FasterOptions(batch=2, length=8, rate="given", retrain=retrain)
     shape = Shape(clf.full_mask.without([(0, 0)]), (tuple(range(60)),) * 3)
-    trained = FasterSteps(clf, make_data(60), options).built(shape)[0]
-    plain = FasterSteps(clf, make_data(60), dataclasses.replace(options, retrain=None)).built(shape)[0]
+    trained = FasterSteps(clf, make_data(60), options).built(shape, "none")[0]
+    plain = FasterSteps(clf, make_data(60), dataclasses.replace(options, retrain=None)).built(shape, "none")[0]
     assert trained.digest == plain.digest
 
 
@@ -531,7 +571,7 @@ def test_biases_take_up_the_mean_of_what_goes(clf):
     """In the first layer, whose inputs stay: there the mean of its result does not move."""
     shape = Shape(clf.full_mask.without([(0, 0), (0, 2)]), (tuple(range(64)),) * 3)
     work = FasterSteps(clf, DATA, FasterOptions(batch=2, length=8, repair="bias"))
-    small, error, _ = work.built(shape)
+    small, error, _ = work.built(shape, work.options.repair)
     assert error is None
 
     def mean(of):
@@ -556,8 +596,15 @@ def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
     work.timer = Clock(clf, 2, 8)
     choice = work.choose(1.6, "both")
     assert choice.tried[0]["importance"] == "labels"
-    best = min(choice.tried, key=lambda row: row["refit"]["distance"])
-    assert choice.importance == best["importance"]
+    distances = {(row["importance"], r): row[r]["distance"] for row in choice.tried for r in ("none", "bias", "refit")}
+    assert (choice.importance, choice.repair) == min(distances, key=distances.__getitem__)
+    work.options = dataclasses.replace(work.options, repair="bias")
+    del work._repairs
+    named = work.choose(1.6, "both")
+    assert named.repair == "bias"
+    assert named.importance == min(named.tried, key=lambda row: row["bias"]["distance"])["importance"]
+    work.options = dataclasses.replace(work.options, repair="best")
+    del work._repairs
     for row in choice.tried:
         assert set(row) == {"importance", "none", "bias", "refit"}
         assert 0 <= row["refit"]["agreement"] <= 1

@@ -20,7 +20,7 @@ from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, declared, from_flags, with_flags
 from ..progress import long_work, note_above, phase_bar
-from ..pruning.options import AUTO, GIVEN_RATE, TARGETS, TRAINS, FinetuneOptions, Round, SearchOptions
+from ..pruning.options import AUTO, GIVEN_RATE, TARGETS, TRAINS, FinetuneOptions, Round, SearchOptions, usual_epochs
 from ..pruning.training_folder import removal
 from ..runs.jobs import Loaded
 from ..runs.jobs.faster import FasterJob, FasterSpec
@@ -115,6 +115,8 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         from ..pruning.finetuning import recipe_of
 
         retrain = training_options(args, recipe_of(args.model), without=BATCH)
+        if args.epochs is None:
+            retrain = replace(retrain, epochs=usual_epochs(len(train), retrain.batch))
         if args.rate is None and args.learning_rate is not None:
             args.rate = GIVEN_RATE
     spec = FasterSpec(
@@ -188,20 +190,22 @@ def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]
     checkpoints = Checkpoints(place / "checkpoints")
     state, _ = restored(job, checkpoints)
     execution, built = Execution(job, checkpoints, state), list(state["build"])
-    before = len(built)
-    trained = job.spec.finetune is not None
+    trained, resumed = job.spec.finetune is not None, state["table"] is not None
     try:
         if trained:
             _warn_of_time(workplace.loaded().shared, [step for n, (_, step, _) in rounds.items() if n not in built])
-        began = time.monotonic()
+        began, work = time.monotonic(), 0.0
         with phase_bar("--samples N scores fewer examples.", quiet=TRAINS if trained else "") as bar:
             for state in run_here(execution, workplace, bar):
                 if len(state["build"]) > len(built) and trained:
-                    built = list(state["build"])
-                    done = sum(rounds[n][1].work for n in built[before:])
+                    last, built = built, list(state["build"])
+                    if resumed:  # a part of this round was done before
+                        began, resumed = time.monotonic(), False
+                        continue
+                    work += sum(rounds[n][1].work for n in built if n not in last and "note" not in state["build"][n])
                     remaining = sum(step.work for n, (_, step, _) in rounds.items() if n not in built)
-                    if remaining:
-                        minutes = (time.monotonic() - began) / done * remaining / 60
+                    if remaining and work:
+                        minutes = (time.monotonic() - began) / work * remaining / 60
                         note_above(f"headviz: {len(built)} of {len(rounds)} rounds, about {minutes:.0f} minutes left")
     except (Cancelled, KeyboardInterrupt):
         if trained:

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -45,6 +46,7 @@ from .options import (
     MEANS,
     ONNX_INT8,
     PASSES_OF_UPDATE,
+    REFIT,
     TARGETS,
     TORCH,
     TRAINS,
@@ -93,7 +95,8 @@ class Faster(Result):
     agreement: float | None  # on dev, with the model before
     one_class: str  # a remark on answers of (nearly) one class; empty without
     importance: str  # what said how much a unit is worth
-    tried: tuple[dict[str, Any], ...]  # with what was tried beside it: ``Choice.tried``
+    repair: str  # of the kept weights
+    tried: tuple[dict[str, Any], ...]  # with what was tried beside these two: ``Choice.tried``
     classes: dict[str, dict[str, Any]]  # the change of each class's F1
     calibration: dict[str, Any] | None  # the change of the negative calibration error: below 0 is worse
     rates: tuple[dict[str, Any], ...]  # learning rates, and what a short training with them leaves
@@ -173,19 +176,25 @@ def require_possible(clf: Classifier, options: FasterOptions, data: Dataset | No
     require_neurons(clf)
     if options.runtime != TORCH:
         require_in_runtime(clf)
-    rows = range(clf.num_layers if options.repair == MEANS else 0)
-    if any(matrix.bias is None for row in rows for matrix in (clf.projections(row).output, outer_map(clf, row))):
+    if options.repair == MEANS and not _has_biases(clf):
         raise ModelError(
             f"{clf.family.title} has no bias behind its heads or its neurons, so '{MEANS}' has nowhere to put the mean "
             f"of the removed ones. Choose repair 'refit' or '{NOTHING}'."
         )
-    if options.repair not in (NOTHING, MEANS):
+    if options.repair not in (BEST, NOTHING, MEANS):
         require_repairable(clf, options.repair, NOTHING, data)
+
+
+def _has_biases(clf: Classifier) -> bool:
+    """Whether the means of heads and neurons that go have a place."""
+    matrices = ((clf.projections(row).output, outer_map(clf, row)) for row in range(clf.num_layers))
+    return all(matrix.bias is not None for both in matrices for matrix in both)
 
 
 VALIDATION, VALIDATION_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops
 LEAST_VALIDATION = 20
-PATIENCE = 2  # epochs, where the options of the training name none
+PATIENCE = 2  # epochs at least, and a quarter of them, where the options of the training name none
+CHECKPOINT = 200  # updates between two checkpoints of a training, where its options name none
 FACTORS = (1.0, 3.0, 10.0)  # of the learning rate that the options name
 TRIAL, LEAST_TRIAL = 0.1, 200  # the share of a training that each rate is tried on, and updates at least
 
@@ -275,22 +284,34 @@ class FasterSteps:
         return search
 
     def choose(self, target: float, remove: str) -> Choice:
-        """Of several ways to say what a unit is worth, the one whose shape keeps the answers to other train examples
-        nearest, once it is repaired. Shapes are those of the table of times."""
-        if self.options.importance != BEST:
-            return Choice(self.options.importance)
+        """Of several ways to say what a unit is worth, and of several repairs, those that keep the answers to other
+        train examples nearest. Shapes are those of the table of times."""
+        importance, repair = self.options.importance, self.options.repair
+        if BEST not in (importance, repair):
+            return Choice(importance, repair=repair)
         rows = dict[Shape, dict[str, Any]]()
-        for name in IMPORTANCE:
+        for name in IMPORTANCE if importance == BEST else (importance,):
             search = self.search(remove, Choice(name))
             sizes = search.next(target, ())
             assert sizes is not None
             if (shape := search.shape(sizes)) in rows:
                 continue
-            repairs = dict.fromkeys((NOTHING, MEANS, self.options.repair))
-            tried = {repair: self._near_whole(self._repaired(shape, repair)[0], self.held_out) for repair in repairs}
+            tried = {r: self._near_whole(self._repaired(shape, r)[0], self.held_out) for r in self._repairs}
             rows[shape] = {"importance": name, **tried}
-        best = min(rows.values(), key=lambda row: row[self.options.repair]["distance"])
-        return Choice(best["importance"], tuple(rows.values()))
+        pairs = [(row, r) for row in rows.values() for r in (self._repairs if repair == BEST else (repair,))]
+        best, repair = min(pairs, key=lambda pair: pair[0][pair[1]]["distance"])
+        return Choice(best["importance"], tuple(rows.values()), repair)
+
+    @cached_property
+    def _repairs(self) -> tuple[str, ...]:
+        """Those that are tried: of the best, all that this model can have."""
+        named = self.options.repair
+        if named != BEST:
+            return tuple(dict.fromkeys((NOTHING, MEANS, named)))
+        with suppress(ModelError):
+            require_repairable(self.clf, REFIT, NOTHING, self.sample)
+            named = REFIT
+        return (NOTHING, *((MEANS,) if _has_biases(self.clf) else ()), *((named,) if named == REFIT else ()))
 
     def _near_whole(self, small: Classifier, data: Dataset) -> dict[str, Any]:
         """How far its answers to train examples are from the whole model's, and how many agree."""
@@ -330,16 +351,17 @@ class FasterSteps:
         return small, rebuild(self.clf, small, self.sample, SOLVERS[repair], progress, self.cancel)
 
     def built(
-        self, shape: Shape, step: Round | None = None, name: str = ""
+        self, shape: Shape, repair: str, step: Round | None = None, name: str = ""
     ) -> tuple[Classifier, dict[str, Any] | None, tuple[dict[str, Any], ...]]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning, and the learning rates that
         were tried."""
-        small, error = self._repaired(shape, self.options.repair)
+        small, error = self._repaired(shape, repair)
         options, (validation, train), rates = self.options.retrain, self._validation_split, tuple[dict[str, Any], ...]()
         if options is None:
             return small, error, rates
         if step is not None:
             options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
+        options = dataclasses.replace(options, checkpoint_steps=options.checkpoint_steps or CHECKPOINT)
         progress = of_phase(self.progress, TRAINS)
         if self.options.rate == AUTO and validation is not None:
             short = _trial(options, len(train))
@@ -350,7 +372,7 @@ class FasterSteps:
             if converged := [row for row in rates if row["distance"] is not None]:
                 options = dataclasses.replace(options, learning_rate=min(converged, key=itemgetter("distance"))["rate"])
         if validation is not None and options.early_stopping is None:
-            options = dataclasses.replace(options, early_stopping=PATIENCE)
+            options = dataclasses.replace(options, early_stopping=max(PATIENCE, round(options.epochs / 4)))
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
         trained = self._trained(small, train, options, progress, validation, place)
         if validation is not None:  # a training that leads farther from the whole model is not taken
@@ -358,10 +380,14 @@ class FasterSteps:
             rates = tuple(
                 row | {"taken": trained is not small and row["rate"] == options.learning_rate} for row in rates
             )
-        if place is not None:
-            remove_training(place)
-            self._tried_rates(name).unlink(missing_ok=True)
         return trained, error, rates
+
+    def forget_training(self, name: str) -> None:
+        """Remove the checkpoints and tried rates of a round whose model is saved: a run that stops before that trains
+        nothing anew."""
+        if self.folder is not None:
+            remove_training(self.folder / f"training-{name}")
+            self._tried_rates(name).unlink(missing_ok=True)
 
     def training_seconds(self, way: Sequence[Round]) -> float:
         """How long the trainings of these rounds take at most, from a few updates of the whole model."""
@@ -440,7 +466,7 @@ class FasterSteps:
 
     def result(self, step: Round, shape: Shape, choice: Choice, name: str = "") -> Faster:
         """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
-        small, error, rates = self.built(shape, step, name)
+        small, error, rates = self.built(shape, choice.repair, step, name)
         progress = of_phase(self.progress, "measuring speed")
         speed = measure_speed(self.clf, small, self.timer, progress=progress, cancel=self.cancel)
         costs = [clf.cost(length=self.timer.length) for clf in (self.clf, small)]
@@ -476,6 +502,7 @@ class FasterSteps:
             agreement=agreement,
             one_class=one_class,
             importance=choice.importance,
+            repair=choice.repair,
             tried=choice.tried,
             classes=classes,
             calibration=calibration,

@@ -19,8 +19,8 @@ from ..heads import HeadMask, in_order
 from ..models.feed_forward import neurons, smaller
 from ..progress import Cancel, stop_if
 from ..results import Result
-from .latency import Speed, Timer, TimeTable, fewest_heads, measure_speed
-from .options import BOTH, HEADS_ONLY
+from .latency import PAIRS, Speed, Timer, TimeTable, fewest_heads, measure_speed
+from .options import BOTH, HEADS_ONLY, REFIT
 from .search import best_subset
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Shape(Result):
 
 @dataclass(frozen=True)
 class Choice(Result):
-    """What says how much a unit is worth, and what was tried: a row for each shape that differs, in JSON.
+    """What says how much a unit is worth, the repair, and what was tried: a row for each shape that differs, in JSON.
 
     A row has the mean ``distance`` of the answers to train examples from the whole model's, and the share that agrees
     with them: of the cut model, with the removed means in its biases, and repaired.
@@ -63,6 +63,7 @@ class Choice(Result):
 
     importance: str = "labels"
     tried: tuple[dict[str, Any], ...] = ()
+    repair: str = REFIT
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Turn(Result):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Turn:
         choice = record.get("choice") or {}
-        chosen = Choice(choice.get("importance", "labels"), tuple(choice.get("tried", ())))
+        tried, repair = tuple(choice.get("tried", ())), choice.get("repair", REFIT)
+        chosen = Choice(choice.get("importance", "labels"), tried, repair)
         return cls(tuple(record["sizes"]), Speed(**record["speed"]), chosen)
 
 
@@ -122,7 +124,7 @@ class Search:
         """The shape whose measured speed is nearest to the target."""
         turns: list[Turn] = []
         while (sizes := self.next(target, turns)) is not None:
-            turns.append(self.timed(sizes))
+            turns.append(self.timed(sizes, target))
         return self.best(target, turns)
 
     def next(self, target: float, turns: Sequence[Turn]) -> tuple[int, ...] | None:
@@ -140,11 +142,15 @@ class Search:
         chosen = tuple(int(size) for size in sizes)
         return None if chosen in {turn.sizes for turn in turns} else chosen
 
-    def timed(self, sizes: Sequence[int]) -> Turn:
-        """A turn: the model of these sizes against the whole one."""
-        stop_if(self.cancel)
+    def timed(self, sizes: Sequence[int], target: float) -> Turn:
+        """A turn: the model of these sizes against the whole one. What seems near enough is timed in more pairs: of
+        several turns the first to seem so by chance would be taken."""
         small = self.shape(sizes).cut(self.clf)
-        speed = measure_speed(self.whole or self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel)
+        for pairs in (TURN_PAIRS, PAIRS[1]):
+            stop_if(self.cancel)
+            speed = measure_speed(self.whole or self.clf, small, self.timer, pairs, cancel=self.cancel)
+            if _miss(speed, target) >= CLOSE:
+                break
         return Turn(tuple(sizes), speed, self.choice)
 
     def best(self, target: float, turns: Sequence[Turn]) -> tuple[Shape, Speed]:

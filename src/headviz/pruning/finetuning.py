@@ -104,7 +104,7 @@ def fine_tune(
         metrics = None if dev is None or order is None else lambda logits: metrics_for(dev, logits, order)
         saves = folder is not None or options.early_stopping is not None
         report = None if curve is None else lambda history: curve(learning_curve(history, dev))
-        watch = Watch(rows.order(options, seed), progress, cancel, saves, report)
+        watch = Watch(rows.order(options, seed), progress, cancel, saves, options.checkpoint_steps, report)
         checkpoint = whole_checkpoint(place)
         trainer = trainer_for(
             clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask, teacher

@@ -91,16 +91,17 @@ class FinetuneOptions(Options):
 
 BOTH, HEADS_ONLY = "both", "heads"
 REMOVED = (BOTH, HEADS_ONLY)
-MEANS = "bias"
+BEST = "best"
+REFIT, MEANS = "refit", "bias"
 TUNINGS = {
-    "refit": "solved again for what is left",
+    BEST: "refit, bias or none: the nearest to the whole model on train examples",
+    REFIT: "solved again for what is left",
     "tune": "scaled, one factor each",
     MEANS: "the mean of what goes is added to the biases",
     NOTHING: "left as they are",
 }
 TORCH, ONNX, ONNX_INT8 = "torch", "onnx", "onnx-int8"
 MEASURED_IN = {TORCH: "PyTorch", ONNX: "ONNX Runtime", ONNX_INT8: "ONNX Runtime, int8"}
-BEST = "best"
 GOLD, ANSWERS = "labels", "answers"  # whose loss the gradients are of
 # what a unit is worth -> whose loss, and whether a closed gate leaves the unit's mean, which a bias can stand for
 IMPORTANCE = {
@@ -157,7 +158,7 @@ class SearchOptions(Options):
         title="Runtime",
         metavar="R",
     )
-    repair: str = option("refit", "of the kept weights", TUNINGS, title="Kept weights", metavar="NAME")
+    repair: str = option(BEST, "of the kept weights", TUNINGS, title="Kept weights", metavar="NAME", before=REFIT)
     importance: str = option(
         BEST, "what a head or neuron is worth", IMPORTANCES, title="Worth of a unit", metavar="NAME"
     )
@@ -173,6 +174,14 @@ class FasterOptions(SearchOptions):
 
     remove: str = option(BOTH, "heads: the neurons stay", REMOVED, flag="")
     retrain: FinetuneOptions | None = option(None, "train the smaller model on the whole of the data", flag="")
+
+
+UPDATES, MOST_EPOCHS = 4000, 20  # of the training of a smaller model, where no length is asked for
+
+
+def usual_epochs(examples: int, batch: int) -> float:
+    """Times through so many training examples: about ``UPDATES`` updates."""
+    return float(min(MOST_EPOCHS, max(1, round(UPDATES * batch / max(1, examples)))))
 
 
 TRAINS = "training"  # the phase in which a round trains, trials of learning rates included

@@ -101,7 +101,6 @@ def trainer_for(
     best = Best() if teacher is None else Best("loss", -1)
     patience = None if options.early_stopping is None else Patience(options.early_stopping, best)
     stopping = patience is not None
-    by_epoch = options.checkpoint_steps is None or stopping
     ended = patience.ended(checkpoint) if patience and checkpoint else None
     arguments = transformers.TrainingArguments(
         output_dir=str(place),
@@ -126,8 +125,7 @@ def trainer_for(
         logging_steps=1,
         logging_nan_inf_filter=False,
         eval_strategy="no" if dev is None else "epoch",
-        save_strategy=("epoch" if by_epoch else "steps") if watch.saves else "no",
-        save_steps=options.checkpoint_steps or 500,
+        save_strategy="epoch" if watch.saves else "no",  # and as often as ``watch`` says
         save_total_limit=2,
         load_best_model_at_end=stopping,
         metric_for_best_model=best.name if stopping else None,
@@ -237,10 +235,16 @@ class Watch(transformers.TrainerCallback):
         progress: Progress | None,
         cancel: Cancel | None,
         saves: bool,
+        every: int | None,
         report: Callable[[History], None] | None,
     ) -> None:
-        self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
+        self.order, self.progress, self.cancel = order, progress, cancel
+        self.saves, self.every = saves, every  # after each epoch, and every so many updates
         self.report, self._reported = report, float("-inf")
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        # transformers would do one more update of an epoch that was to end early and did
+        self.order.ended = state.global_step >= state.max_steps
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.order.epoch = int(state.epoch or 0)  # a fraction is the part of a resumed epoch that is done
@@ -252,9 +256,9 @@ class Watch(transformers.TrainerCallback):
         if self.progress is not None:
             self.progress(int(state.global_step), int(state.max_steps))
         self.on_substep_end(args, state, control)
-        if float(state.epoch).is_integer():
-            # a checkpoint saved now would lack the dev metrics, which are measured after this
-            control.should_save = False
+        # at an epoch's end a checkpoint saved now would lack the dev metrics, which are measured after this
+        if self.every and state.global_step % self.every == 0 and not float(state.epoch).is_integer():
+            control.should_save = self.saves
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Report the history so far, after updates and evaluations, at most once every ``TELL`` seconds."""
@@ -264,7 +268,8 @@ class Watch(transformers.TrainerCallback):
             self.report(state.log_history)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_save = self.saves
+        control.should_save = self.saves and not self.order.ended
+        control.should_evaluate = control.should_evaluate and not self.order.ended
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
@@ -330,11 +335,14 @@ class Order(torch.utils.data.Sampler):
     def __init__(self, lengths: list[int], batch: int, seed: int, group: bool) -> None:
         self.lengths, self.batch, self.seed, self.group = lengths, batch, seed, group
         self.epoch = 0
+        self.ended = False  # there is nothing left to train on
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __iter__(self) -> Iterator[int]:
+        if self.ended:
+            return iter(())
         draw = random.Random(f"headviz-order-{self.seed}-{self.epoch}")
         order = list(range(len(self.lengths)))
         draw.shuffle(order)

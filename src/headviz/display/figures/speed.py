@@ -218,13 +218,15 @@ def tried_table(models: Sequence[Mapping[str, Any]]) -> Table:
     def value(repair: str, field: str) -> Callable[[Any], float | None]:
         return lambda pair: pair[1].get(repair, {}).get(field)
 
+    def chosen(pair: Any) -> str:
+        model, row = pair
+        return f"chosen, {titles[model.get('repair', 'refit')]}" if row["importance"] == model["importance"] else ""
+
     columns = (
         Column("removed", value=lambda pair: NAMES.get(pair[0].get("remove", "")), places=(PAGE, FILES)),
         Column("target", "{:g}×".format, lambda pair: pair[0]["target"]),
         Column("worth of a unit", value=lambda pair: pair[1]["importance"]),
-        Column(
-            "", value=lambda pair: "chosen" if pair[1]["importance"] == pair[0]["importance"] else "", name="chosen"
-        ),
+        Column("", value=chosen, name="chosen"),
         *(
             Column(f"{titles[r]}: {title}", form, value(r, field))
             for r in repairs

@@ -164,6 +164,7 @@ class FasterJob(SourcesJob):
             place = tools.folder / "models" / name
             shutil.rmtree(place, ignore_errors=True)  # left by an attempt that ended before its record
             result.model.save(place)
+            work.forget_training(name)
             record = {k: v for k, v in result.to_dict().items() if k != TABLE}
             present = result.model.present
             record |= {"sparsity": present.sparsity, "mask": present.hex, "model": f"models/{name}"}
@@ -224,7 +225,7 @@ def _turn(work: FasterSteps, remove: str, target: float, before: Sequence[Turn])
         choice = turns[0].choice if turns else work.choose(target, remove)
         search = work.search(remove, choice)
         if (sizes := search.next(target, turns)) is not None:
-            turns.append(search.timed(sizes))
+            turns.append(search.timed(sizes, target))
         if search.next(target, turns) is None:
             shape = search.best(target, turns)[0].to_dict()
     except OptionError as error:

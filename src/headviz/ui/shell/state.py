@@ -206,6 +206,11 @@ def repeat_notices() -> None:
         notify(text)
 
 
+def title_of_current(mask: HeadMask) -> str:
+    """What lists of masks call the current one."""
+    return f"current mask ({len(mask.off)} off)"
+
+
 def mask(present: HeadMask) -> HeadMask:
     """The current mask on this model's grid. One that does not fit is removed from the view, with a notice.
 

@@ -67,7 +67,7 @@ def columns(clf: Classifier) -> list[Column]:
 def masks(clf: TransformerModel) -> list[tuple[str, HeadMask]]:
     """The full model, the current mask and the saved masks, each with its name."""
     mask = state.mask(clf.present)
-    current = [(f"current mask ({len(mask.off)} off)", mask)] if mask.off else []
+    current = [(state.title_of_current(mask), mask)] if mask.off else []
     saved = [(name, other) for name, (other, _) in state.saved_masks(clf.present).items() if other != mask]
     return [("full model", HeadMask.full(clf.num_layers, clf.num_heads)), *current, *saved]
 

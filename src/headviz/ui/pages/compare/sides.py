@@ -34,8 +34,8 @@ KINDS = ("prune", "faster")  # of runs, whose steps have a mask or a model
 
 def list_choices(clf: Classifier) -> dict[str, str]:
     """The choices of a side: the text in a link, and the name in the list."""
-    off = len(state.mask(clf.present).off)
-    choices = {ALL: "all heads", **({MASK: f"current mask ({off} off)"} if off else {})}
+    mask = state.mask(clf.present)
+    choices = {ALL: "all heads", **({MASK: state.title_of_current(mask)} if mask.off else {})}
     choices |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
     runs = [run for run in listing.overview()[:RUNS] if run.record.kind in KINDS]
     titles = Counter(run.record.title for run in runs)
@@ -126,7 +126,7 @@ def side(clf: Classifier, view: View, text: str) -> Column:
         return all_heads("all heads", clf)
     if text == MASK:
         mask = state.mask(clf.present)
-        return Column(f"current mask ({len(mask.off)} off)", clf, mask)
+        return Column(state.title_of_current(mask), clf, mask)
     if text.startswith(SAVED):
         name = text.removeprefix(SAVED)
         saved = state.saved_masks(clf.present).get(name)

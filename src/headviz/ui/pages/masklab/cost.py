@@ -397,8 +397,9 @@ ALL_ON = "all heads on"
 
 def two_masks(clf: Classifier, data: Dataset) -> None:
     """Two menus of masks (the current one, saved ones, all heads on) and what the answers differ in."""
+    current = state.mask(clf.present)
     masks = {
-        f"current mask ({len(state.mask(clf.present).off)} off)": state.mask(clf.present),
+        state.title_of_current(current): current,
         **{name: mask for name, (mask, _) in state.saved_masks(clf.present).items()},
         ALL_ON: HeadMask.full(clf.num_layers, clf.num_heads),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ from ....display.sentences import points_changed
 from ....errors import UserError
 from ....evaluation.verdict import excluded
 from ....options import UNSET, declared
-from ....pruning.options import MEASURED_IN, TARGETS, TORCH, SearchOptions
+from ....pruning.options import MEASURED_IN, TARGETS, TORCH, SearchOptions, usual_epochs
 from ....reports.run_report import keep_runtimes
 from ....runs import service
 from ....runs.files import RunFiles
@@ -60,10 +62,11 @@ def form(view: View) -> None:
         if option.title and name != RATE.name
     }
     row = st.container(horizontal=True, gap="medium")
-    beside = controls.field(row, declared(FasterSpec)["beside"], "fast_beside")
     retrained = row.toggle(
         "Train the smaller models", False, key="fast_retrain", help="On the train split, once parts have gone"
     )
+    # with training, heads only next to it would take as long once more
+    beside = controls.field(row, declared(FasterSpec)["beside"], f"fast_beside_{retrained}", not retrained)
     training_of: Callable[[], dict[str, Any]] = _training(view) if retrained else dict
     try:
         values = {name: value() for name, value in options.items()}
@@ -82,6 +85,9 @@ def form(view: View) -> None:
 def _training(view: View) -> Callable[[], dict[str, Any]]:
     """The fields for training the smaller models. Gives a function that reads and checks them."""
     recipe = training.recipe_for(loaders.model_name(view.model))
+    with suppress(UserError):  # what cannot be read is named by the check of the form
+        epochs = usual_epochs(len(loaders.train(view)), recipe.options.batch)
+        recipe = replace(recipe, options=replace(recipe.options, epochs=epochs))
     with st.expander("Training of the smaller models", icon=":material/model_training:"):
         st.caption(plain(recipe.sentence(view)))
         options, limit, room = training.fields(f"fast_train_{view.model}", recipe, None)
