@@ -4,13 +4,15 @@
 
 WHOLE is the fine-tuned model that all are compared with; WORK gets the models, and ``rows.jsonl``: for each model,
 runtime and shape of batches the speed in interleaved pairs, and with the first shape the metric on dev; with intervals.
-What is there already is not made again. Options after ``--`` go to ``headviz finetune``.
+With ``--taught`` the fewer layers also learn WHOLE's answers, as pruned models do. What is there already is not made
+again. Options after ``--`` are those of ``headviz finetune``, for the training of the fewer layers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -21,7 +23,9 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 import headviz
-from headviz import cli
+from headviz.commands.finetune import add_training, training_options
+from headviz.pruning.finetuning import fine_tune, head_labels
+from headviz.pruning.trainer import Teacher
 
 SHAPES = ((1, 32), (32, 32), (1, 128), (8, 128), (32, 128))
 
@@ -31,6 +35,20 @@ def cut(encoder: str, layers: int, folder: Path) -> None:
     model = AutoModel.from_pretrained(encoder, num_hidden_layers=layers)
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(encoder).save_pretrained(folder)
+
+
+def trained(bare: Path, folder: Path, args: argparse.Namespace, training: Sequence[str]) -> None:
+    """Fine-tune the cut encoder on the labels and, if it is taught, on what the whole model answers."""
+    parser = argparse.ArgumentParser(prog="options after --")
+    add_training(parser)
+    options = training_options(parser.parse_args(training), None)
+    train = headviz.load_task(args.task, split="train", data=args.data)
+    clf = headviz.load(bare, device="cpu", fresh_labels=head_labels(train), seed=0)
+    teacher = Teacher(headviz.load(args.whole, device="cpu")) if args.taught else None
+    place = folder.parent / f".{folder.name}-training"
+    result = fine_tune(clf, train, options, teacher=teacher, folder=place)
+    result.classifier.save(folder)
+    shutil.rmtree(place)
 
 
 def rows(whole: str, small: Path, data: Any, threads: int) -> Iterator[dict[str, Any]]:
@@ -49,6 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("data")
     parser.add_argument("--task", default="sst2")
     parser.add_argument("--layers", default="", help="4,3,2")
+    parser.add_argument("--taught", action="store_true", help="the fewer layers learn WHOLE's answers, too")
     parser.add_argument("--pruned", nargs="*", default=[], help="folders of pruned models")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", default="1", help="1,2")
@@ -56,13 +75,11 @@ def main(arguments: Sequence[str]) -> None:
     args, training = parser.parse_args(arguments[:at]), list(arguments[at + 1 :])
     folders = [Path(one) for one in args.pruned]
     for layers in filter(None, args.layers.split(",")):
-        bare, folder = args.out / f"encoder-{layers}", args.out / f"layers-{layers}"
+        bare, folder = args.out / f"encoder-{layers}", args.out / f"layers-{layers}{'-taught' if args.taught else ''}"
         if not (bare / "tokenizer_config.json").exists():  # what is written last
             cut(args.encoder, int(layers), bare)
         if not (folder / "config.json").exists():
-            what = ["--model", str(bare), "--task", args.task, "--data", args.data, "--out", str(folder), *training]
-            if status := cli.main(["finetune", *what]):
-                raise SystemExit(status)
+            trained(bare, folder, args, training)
         folders.append(folder)
     kept = args.out / "rows.jsonl"
     there = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []

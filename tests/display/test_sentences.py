@@ -91,8 +91,9 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     assert "3×" in none  # the nearest to it
     assert decision([faster_model(2.0, None)], "accuracy") == ""
     fallen = {
-        "yes": {"difference": -0.05, "low": -0.08, "high": -0.02},
-        "no": {"difference": -0.01, "low": -0.03, "high": 0.01},
+        "yes": {"difference": -0.05, "low": -0.08, "high": -0.02, "p": 0.001},
+        "no": {"difference": -0.01, "low": -0.03, "high": 0.01, "p": 0.3},
+        "by chance": {"difference": -0.04, "low": -0.07, "high": -0.001, "p": 0.04},  # of three classes
     }
     calibration = {"difference": -0.1, "low": -0.2, "high": -0.05}
     warned = faster_model(4.0, -0.3, one_class="All answers are 'yes'.", classes=fallen, calibration=calibration)
@@ -100,6 +101,7 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     for warning in ("All answers are 'yes'.", "F1 falls of yes −5.0 points", "less well calibrated"):
         assert warning in said
     assert "no −1.0" not in said
+    assert "by chance" not in said
 
 
 # a recipe is written as Python and as a command; what a user wrote is quoted in both ----------------

@@ -11,6 +11,8 @@ import plotly
 
 from ...answers.metrics import metric_title
 from ...evaluation.verdict import excluded, points_up, possible_loss, verdict, within
+from ...statistics.intervals import LEVEL
+from ...statistics.significance import holm
 from ...tasks import points_in
 from .. import numbers
 from ..sentences import points_changed
@@ -189,11 +191,13 @@ def learning_rates(model: Mapping[str, Any]) -> str:
 
 
 def _lost_classes(model: Mapping[str, Any]) -> list[str]:
-    """The classes whose F1 falls significantly, with the change."""
+    """The classes whose F1 falls significantly, all classes of the model taken together (Holm), with the change."""
+    classes = model.get("classes") or {}
+    p_values = holm([math.nan if c["p"] is None else c["p"] for c in classes.values()])
     return [
         f"{name} {points_changed(c['difference'], c['low'], c['high'], 100)}"
-        for name, c in (model.get("classes") or {}).items()
-        if verdict(c["low"], c["high"]) == "loss"
+        for (name, c), p in zip(classes.items(), p_values, strict=True)
+        if verdict(c["low"], c["high"]) == "loss" and p < 1 - LEVEL
     ]
 
 
