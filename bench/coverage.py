@@ -406,8 +406,7 @@ def main() -> int:
                     file.write(json.dumps({"runs": given.runs, "tested": given.tested, **one}) + "\n")
     rare = [[c for c in cells if c.get("kind") == kind] for kind in (FALLEN, MIXED)]
     of_jobs = [c for c in cells if c["metric"] in JOBS]
-    tails = [c for c in cells if c.get("kind") == HEAVY and c["r"] == CORRELATIONS[-1]]
-    usual = [c for c in cells if c.get("kind") not in (FALLEN, MIXED) and c["metric"] not in JOBS and c not in tails]
+    usual = [c for c in cells if c.get("kind") not in (FALLEN, MIXED) and c["metric"] not in JOBS]
     if of_jobs:
         print(job_table(of_jobs))
     if usual:
@@ -419,9 +418,6 @@ def main() -> int:
         print("  ", c)
     for some in filter(None, rare):
         print(f"\n{of_fallen(some)}")
-    for metric in sorted({c["metric"] for c in tails}):
-        lowest = (min(c["coverage"] for c in tails if c["metric"] == metric and c["rate"] == rate) for rate in RATES)
-        print(f"{HEAVY} at {CORRELATIONS[-1]}, {metric}: lowest coverage " + ", ".join(f"{x:.3f}" for x in lowest))
     return 1 if below else 0
 
 

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--taught", action="store_true", help="the fewer layers learn WHOLE's answers, too")
     parser.add_argument("--pruned", nargs="*", default=[], help="folders of pruned models")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--threads", default="1", help="1,2")
+    parser.add_argument("--threads", default="1", help="1,2; empty = nothing is timed")
     at = arguments.index("--") if "--" in arguments else len(arguments)
     args, training = parser.parse_args(arguments[:at]), list(arguments[at + 1 :])
     folders = [Path(one) for one in args.pruned]
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     there = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     data = headviz.load_task(args.task, split="dev", data=args.data)
     for folder in folders:
-        for threads in map(int, args.threads.split(",")):
+        for threads in map(int, filter(None, args.threads.split(","))):
             if any((one["folder"], one["threads"]) == (str(folder), threads) for one in there):
                 continue
             lines = "".join(json.dumps(one) + "\n" for one in rows(args.whole, folder, data, threads))
