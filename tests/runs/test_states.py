@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from headviz.errors import RunError
-from headviz.runs.carrier import Pace, is_out_of_memory, outcome_of
+from headviz.runs.carrier import is_out_of_memory, outcome_of
+from headviz.runs.heartbeat import Pace
 from headviz.runs.queue import NICENESS, NICENESS_VARIABLE, choose_niceness, niceness
 from headviz.runs.record import FAULT, OUT_OF_MEMORY, STATES, TRANSITIONS, IllegalTransition, follow, of_sweep
 

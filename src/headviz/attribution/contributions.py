@@ -27,7 +27,7 @@ from ..attention import Filled, factor_of
 from ..errors import MaskError, ModelError
 from ..heads import HeadId, HeadMask, head_of
 from ..models.fast.linear import gpu_products
-from ..models.fast.stages import PostNormStages, is_fast, stages_for
+from ..models.fast.stages import PostNormStages, has_fast_stages, stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
@@ -366,7 +366,7 @@ class Flow:
 
     def __init__(self, clf: Classifier, text: Encoding, mask: HeadMask) -> None:
         _require_first(clf)
-        if not is_fast(clf):
+        if not has_fast_stages(clf):
             raise ModelError(
                 f"The layers of {clf.title} are not of BERT's kind, so what flows to the answer cannot be followed. "
                 "Integrated gradients work."

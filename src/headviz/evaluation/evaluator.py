@@ -30,7 +30,7 @@ from ..heads import HeadId, HeadMask
 from ..models.fast.gpu import fetch, free, split_when_full, token_bytes
 from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products, has_tf32
 from ..models.fast.packing import Chunk, pack
-from ..models.fast.stages import is_fast, stages_for
+from ..models.fast.stages import has_fast_stages, stages_for
 from ..models.network import require_model
 from ..models.places import fitted, table_of
 from ..options import Options, option
@@ -91,7 +91,7 @@ def dtype_of(clf: Classifier, precision: str) -> torch.dtype:
     """What the layers compute in; refuses what the model or the processor cannot do."""
     if precision != BFLOAT16:
         return clf.dtype
-    if not is_fast(clf):
+    if not has_fast_stages(clf):
         raise ModelError(f"{clf.family.title} is evaluated in float32 only.")
     if not bfloat16_here(clf.device):
         raise OptionError("This processor does not compute in bfloat16. Use float32.")
@@ -111,7 +111,7 @@ def fastest(clf: Classifier, encodings: Sequence[Encoding]) -> str:
     sample = encodings[:: -(-len(encodings) // SAMPLE)]
     (chunk,) = pack([len(e) for e in sample], sum(len(e) for e in sample))
     exact = _logits(clf, FLOAT32, chunk, sample)
-    for precision in (BFLOAT16, TF32) if is_fast(clf) and bfloat16_here(clf.device) else (TF32,):
+    for precision in (BFLOAT16, TF32) if has_fast_stages(clf) and bfloat16_here(clf.device) else (TF32,):
         logits = _logits(clf, precision, chunk, sample)
         near = float(np.nanmax(np.abs(logits - exact))) <= AGREE * float(np.nanstd(exact))
         if near and (not clf.answer.decides or (logits.argmax(axis=-1) == exact.argmax(axis=-1)).all()):
@@ -151,7 +151,7 @@ def memory_note(clf: Classifier) -> str:
 
 def may_be_halved(clf: Classifier) -> bool:
     """Whether this processor computes the model faster in bfloat16."""
-    return clf.dtype == torch.float32 and is_fast(clf) and bfloat16_here(clf.device)
+    return clf.dtype == torch.float32 and has_fast_stages(clf) and bfloat16_here(clf.device)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from ..evaluation.plain import BATCH_TOKENS, batches, encode_data
 from ..heads import ENCODER
 from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, pack
-from ..models.fast.stages import PostNormStages, is_fast, stages_for
+from ..models.fast.stages import PostNormStages, has_fast_stages, stages_for
 from ..models.feed_forward import narrowed, outer_map
 from ..models.pruning import is_transposed, weight_of
 from ..progress import tracked
@@ -364,7 +364,7 @@ def rebuild(
     """
     sums = np.zeros((2, 3))  # of fitted and of held-out rows: squared error before and after, squared target
     maps = []
-    layers = text_layers if is_fast(full) else pass_layers
+    layers = text_layers if has_fast_stages(full) else pass_layers
     with gpu_products(full.device):
         for part in layers(full, small, data, progress, cancel):
             old = weights_of(part.matrix)

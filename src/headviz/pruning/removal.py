@@ -15,7 +15,7 @@ from ..evaluation.stand_ins import standing_in
 from ..models import pruning
 from ..models.base import TransformerModel
 from ..models.fast.linear import gpu_products
-from ..models.fast.stages import is_fast
+from ..models.fast.stages import has_fast_stages
 from ..models.network import require_model
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, tracked
@@ -110,7 +110,7 @@ def output_moments(
     full: Classifier, data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> list[Moments]:
     """Second moments of every layer's head outputs in the full model."""
-    if not is_fast(full):
+    if not has_fast_stages(full):
         return pass_moments(full, data, progress, cancel)
     stream = Stream.begin(full, encode_data(full, data))
     by_layer = []
@@ -198,7 +198,7 @@ def require_repairable(clf: Classifier, repair: str, instead: str = "bias", data
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
             "removed heads. Choose repair 'tune' or 'refit'."
         )
-    if repair in ("tune", "refit") and not (is_fast(clf) or clf.family.shows_sums):
+    if repair in ("tune", "refit") and not (has_fast_stages(clf) or clf.family.shows_sums):
         raise ModelError(
             f"Repair '{repair}' needs the sum behind each attention, and headviz does not know where "
             f"{clf.family.title} has it. Choose repair '{instead}'."

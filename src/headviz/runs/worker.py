@@ -15,8 +15,9 @@ from typing import Any
 from .. import plugins
 from ..engine import Workplace, run_here
 from ..errors import Cancelled, RunError, UserError
-from .carrier import Carrier, Heartbeat, outcome_of
+from .carrier import Carrier, outcome_of
 from .files import RunFiles
+from .heartbeat import Heartbeat
 from .kinds import executor_named
 from .process import Identity, be_nice, kill_children
 from .queue import dispatch, niceness

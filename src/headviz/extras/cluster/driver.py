@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 from ... import plugins
 from ...errors import Cancelled, RunError, UserError
-from ...runs.carrier import Carrier, Heartbeat, outcome_of
+from ...runs.carrier import Carrier, outcome_of
 from ...runs.files import write_json
+from ...runs.heartbeat import Heartbeat
 from ...runs.process import monotonic, place
 from ...runs.record import CLAIM, DONE, FAIL, FINISH, QUEUED, STOP, SWEEP, IllegalTransition, RunRecord, of_sweep
 from ...runs.registry import Registry

@@ -380,8 +380,8 @@ def stages_for(clf: Classifier, dtype: torch.dtype | None = None) -> Stages:
     return WholePasses(clf, dtype)
 
 
-def is_fast(clf: Classifier) -> bool:
-    """Whether the fast stages know this model, which repairs and lower precision need."""
+def has_fast_stages(clf: Classifier) -> bool:
+    """Whether the model runs in ``PostNormStages``; repairs and lower precision need that."""
     return kind_of(clf) is PostNormStages
 
 
