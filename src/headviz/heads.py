@@ -1,11 +1,15 @@
 """The vocabulary of headviz: head, mask, score table.
 
-layer   a transformer layer, ``l = 0 .. L-1``; a row of the grid of heads
-head    one attention head of a layer, ``h = 0 .. H-1``; written ``L3·H5`` on screen, ``3.5`` as input
-stack   a named range of rows: a classifier has ``encoder``, a translation model ``encoder``, ``cross`` and ``decoder``
-mask    which heads are switched on (1) and off (0), of all stacks together
-score   a head's importance, high = keep; NaN = not measured; metric: a task's own measure, such as accuracy
-kind    what a model answers with: a class (or a number), a class per token, a span, a hidden word, or a translation
+layer     a transformer layer, ``l = 0 .. L-1``; a row of the grid of heads
+head      one attention head of a layer, ``h = 0 .. H-1``; written ``L3·H5`` on screen, ``3.5`` as input
+stack     a named range of rows: a classifier has ``encoder``, a translator ``encoder``, ``cross`` and ``decoder``
+mask      which heads are switched on (1) and off (0), of all stacks together
+stand-in  what stands in the place of a head that is off: nothing, its mean, its output in another example
+score     a head's importance, high = keep; NaN = not measured; metric: a task's own measure, such as accuracy
+job       what a model answers, a name of ``answers.ANSWERS``: class, number, tokens, …
+kind      how a model is built and saved; jobs that are read by the same modules share one
+piece     a unit of a run's work: it is done as a whole, and then a checkpoint is written
+sweep     of scores: a measurement of each example; of runs: many runs of one plan
 
 Layers and heads count from zero. A really pruned model keeps its original numbers.
 """

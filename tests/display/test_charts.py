@@ -13,7 +13,7 @@ from headviz.attribution.maps import Arc
 from headviz.attribution.paths import Edge
 from headviz.display.figures import answers, bars, heads, maps
 from headviz.display.figures import maps as charts_maps
-from headviz.display.figures.maps import layer, symmetric_log
+from headviz.display.figures.maps import head_maps, symmetric_log
 from headviz.display.figures.speed import kept_against_speed
 from headviz.heads import HeadId
 
@@ -159,8 +159,8 @@ def _kept() -> Any:
 
 MADE: dict[str, Any] = {
     "match": lambda: maps.matrix(SQUARE, WORDS, WORDS, "match", True),
-    "attention": lambda: maps.layer(np.abs(SQUARE)[None], ["L0·H0"], "attention", False, 0),
-    "attribution": lambda: maps.steps([("step 1", SQUARE)], WORDS, "attribution", True),
+    "attention": lambda: maps.head_maps(np.abs(SQUARE)[None], ["L0·H0"], "attention", False, 0),
+    "attribution": lambda: maps.titled_maps([("step 1", SQUARE)], WORDS, "attribution", True),
     "points above chance": lambda: heads.relation_map(SQUARE.reshape(1, 2, 2), WORDS),
     "cost, points": lambda: heads.marked_map(SQUARE, SQUARE - 1, SQUARE + 1, SQUARE > 1, WORDS, WORDS, "clear"),
     "taylor": lambda: heads.head_map(SQUARE, "taylor"),
@@ -189,7 +189,7 @@ def test_the_scale_is_symmetric_monotone_and_ends_at_one() -> None:
 
 def test_a_layers_maps_keep_their_values_beside_the_colours() -> None:
     maps = np.stack([np.full((3, 3), 0.5), np.full((3, 3), -0.005)])
-    fig = layer(maps, ["L0·H0", "<b>L0·H1"], "attribution", True, 0)
+    fig = head_maps(maps, ["L0·H0", "<b>L0·H1"], "attribution", True, 0)
     assert [a.text for a in fig.layout.annotations] == ["<b>L0·H0 Σ 4.5</b>", "&lt;b&gt;L0·H1 Σ 0.045"]
     np.testing.assert_allclose(fig.data[1].customdata, maps[1], rtol=1e-6)
     assert fig.data[0].showscale

@@ -110,12 +110,12 @@ def a_roles() -> Figure:
 
 def a_layer(signed: bool) -> Figure:
     made = RANDOM.normal(0, 1, (12, 20, 20))
-    return maps.layer(made if signed else np.abs(made), [f"L11·H{i}" for i in range(12)], "attribution", signed, 3)
+    return maps.head_maps(made if signed else np.abs(made), [f"L11·H{i}" for i in range(12)], "attribution", signed, 3)
 
 
 def some_steps() -> Figure:
     panels = [(f"{10 * k} %", square(20) if k % 3 else "removed") for k in range(10)]
-    return maps.steps(panels, WORDS[:20], "attribution", True)
+    return maps.titled_maps(panels, WORDS[:20], "attribution", True)
 
 
 def some_paths() -> Figure:

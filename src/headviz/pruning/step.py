@@ -85,7 +85,7 @@ class Step:
         """Make the model of this step and evaluate it."""
         choice = self.state.choice(self.work.seed, self.work.step)
         mask = self.full if choice is None else self.state.mask(choice)
-        result = self._result(mask)
+        result = self._evaluation(mask)
         seconds = 0.0 if choice is None else choice.seconds
         reference = self.state.logits[self.state.reference.logits]
         record = judge_of(self.context, self.plan.label_order, self.plan.flops_length).record(
@@ -209,8 +209,9 @@ class Step:
 
     # models -----------------------------------------------------------------------------------
 
-    def _result(self, mask: HeadMask) -> Evaluated:
-        """The model that the algorithm evaluates under a mask. θ* with every head, at step 0, has been evaluated."""
+    def _evaluation(self, mask: HeadMask) -> Evaluated:
+        """The evaluation of the model that the algorithm makes under a mask. For θ* at step 0 it is the state's
+        ``reference``."""
         if ALGORITHMS[self.plan.algorithm].retrains and (self.work.step > 0 or self.plan.retrain_full):
             return self.retrained(mask)
         if self.work.step > 0:

@@ -129,7 +129,7 @@ class SampleReport:
 
 
 class Example(NamedTuple):
-    """One example for reading: ``label`` is the name of the class, or the number of a regression."""
+    """One example for reading: ``label`` is the label as text, or a number."""
 
     text: str
     pair: str | None
@@ -141,8 +141,9 @@ class Example(NamedTuple):
 class Dataset(Shown):
     """Examples in file order. Two data sets are equal if their content is; ``digest`` identifies the content.
 
-    ``labels`` are indices into ``label_names`` (int64), numbers for a regression (float64), or None without gold
-    labels. They are *not* the model's output indices (see ``label_map``). ``notes`` are sentences for the
+    ``labels`` are as the job keeps them (``Answer.checked``): class indices [n] into ``label_names`` (int64), numbers
+    [n] (float64), or a table with a row for each text; None without gold labels. They are *not* the model's output
+    indices (see ``label_map``). ``notes`` are sentences for the
     user about the reading: rows that were left out, how numeric labels were read.
     """
 
@@ -219,7 +220,7 @@ class Dataset(Shown):
 
     @property
     def job(self) -> str:
-        """What a model answers to these examples: "class", "number", "sentence"."""
+        """The task's job, a name of ``answers.ANSWERS``."""
         return self.task.job
 
     @property

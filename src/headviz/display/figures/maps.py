@@ -102,8 +102,8 @@ def thumbnails(maps: np.ndarray) -> tuple[np.ndarray, int]:
     return np.take_along_axis(blocks, strongest, axis=-1)[..., 0], block
 
 
-def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chosen: int | None) -> go.Figure:
-    """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
+def head_maps(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chosen: int | None) -> go.Figure:
+    """Maps of several heads [H, Q, K] on one scale; the chosen one is named in bold.
 
     The scale is logarithmic away from zero, because otherwise one strong connection would leave all others white.
     Signed maps have their totals next to the names. Of long texts a cell shows the strongest of a block.
@@ -148,7 +148,9 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
     return fig
 
 
-def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool) -> go.Figure:
+def titled_maps(
+    panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool
+) -> go.Figure:
     """Small maps (title, [T, T]) on one colour scale. A text instead of a map is shown in its place."""
     top = scale_for([m for _, m in panels if not isinstance(m, str)], signed=signed).hi
     columns = 5
@@ -346,10 +348,10 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
         colour = BETTER if edge.effect > 0 else WORSE
         line = {"color": colour, "width": 1 + WIDEST * abs(edge.effect) / largest, "dash": DASHES[edge.into]}
         tip = f"{edge.effect:+.3f}" + (f" [{edge.low:+.3f}, {edge.high:+.3f}]" if edge.low == edge.low else "")
-        steps = [i / 20 for i in range(21)]  # points of the line that show the tip
+        positions = [i / 20 for i in range(21)]  # points of the line that show the tip
         fig.add_scatter(
-            x=[x0 + t * (x1 - x0) + SIDE[edge.into] for t in steps],
-            y=[y0 + t * (y1 - y0) for t in steps],
+            x=[x0 + t * (x1 - x0) + SIDE[edge.into] for t in positions],
+            y=[y0 + t * (y1 - y0) for t in positions],
             mode="lines",
             line=line,
             opacity=0.8,

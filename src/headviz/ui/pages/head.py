@@ -110,7 +110,7 @@ def gallery(result: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence
     roles = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
     names = [title(f"{h} {values[h]:.2f} {roles.get(h, '').partition(' (')[0]}".strip()) for h in heads]
     show.figure(
-        maps.layer(small, names, kind, kind == "attribution", heads.index(chosen) if chosen in heads else None),
+        maps.head_maps(small, names, kind, kind == "attribution", heads.index(chosen) if chosen in heads else None),
         f"gallery_{kind}",
         f"The {kind} of {how_many(len(heads), len(ranked))} on one colour scale, {caption}.",
     )
@@ -413,7 +413,7 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
                 )
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(result.mask.num_heads)]
-            figure = maps.layer(layer, names, name, signed, chosen.head)
+            figure = maps.head_maps(layer, names, name, signed, chosen.head)
             caption = (
                 f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
                 "queries down, keys across." + (" Σ is the sum of all sizes." if signed else "")

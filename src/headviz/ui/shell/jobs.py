@@ -134,8 +134,9 @@ def find(key: Hashable) -> Job[Any] | None:
 
 
 def start(key: Hashable, work: Work[T], label: str = "", rank: int = 0, *, again: bool = True) -> Job[T]:
-    """The job of this key. It is started unless it is running or has a result; one that failed or was stopped, if
-    ``again``. ``label`` says on the page what is computed."""
+    """The job of this key. Started unless it runs or has a result. A job that failed, or that a session stopped, is
+    started again only with ``again``; one that ended because nobody wanted it always is. ``label`` says on the page
+    what is computed."""
     who = _who()
     lane = (state.view().model, state.view().revision) if who else ""
     with _lock:

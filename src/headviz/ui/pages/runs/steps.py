@@ -208,7 +208,7 @@ def _panels(result: StepMaps, name: str) -> go.Figure:
         if values is None:
             values = "removed" if step.state == "removed" else "model<br>not kept"
         panels.append((title, values))
-    return maps.steps(panels, result.tokens, name, signed=name == "attribution")
+    return maps.titled_maps(panels, result.tokens, name, signed=name == "attribution")
 
 
 def _draw(result: StepMaps, step: int) -> None:
