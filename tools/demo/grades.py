@@ -35,13 +35,15 @@ left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. It
 the classes: one class for all is worth the same there whichever it is. `shapley` is graded where it is named: it takes
 minutes. Translation models are not graded: areas count right answers of each class, and translations have no classes.
 
-The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet, fine-tuned on MRPC, the orders
-are others: [side by side](results.md#over-all-boards).
+The table below is one model's, the demo's. The orders are others on MiniLM, fine-tuned on SST-2 and on MRPC, and on
+MPNet, fine-tuned on MRPC ([side by side](results.md#over-all-boards)). These two are sentence encoders trained by
+contrast, with a new pooler and classifier; they are not masked-language models.
 
 ## On the demo"""
 COLUMNS_READ = """\
 The data are cut into halves in five ways. Intervals (95 %) are over examples drawn again and over the half that a score
-was measured on; those of *behind the best* hold for all scores at once, because the best was picked. *Lead* is the area
+was measured on; those of *behind the best* hold for all scores at once, because the best was picked. The draws were
+not kept, so other pairs of scores have no interval: name both to `headviz grade --scores`. *Lead* is the area
 minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
 *Agreement* is Spearman's correlation with the exact cost of each head, or with its Shapley value, on the other half.
 *Heads tied*: in the tables of both halves; where some do, values are means over ten drawn orders of them, and the next
