@@ -19,7 +19,7 @@ from ..results import plain
 from ..scores import PRESETS, SCORES
 from ..scores.learned import OPEN, gate_gradients, learn_count
 from ..scores.masked_words import masked_lm_scores
-from ..scores.scoring import Scoring, count, join, measure, score_heads
+from ..scores.scoring import Scoring, join_parts, measure_part, part_count, score_heads
 from ..scores.statistics import total
 from .algorithms import ALGORITHMS, NOTHING, FisherSearch, LearnGates, Question, Remove, Score
 from .finetuning import Trained, fine_tune, trained_once
@@ -74,12 +74,12 @@ class Step:
         question = Replay(self.plan, self.state, self.work.seed, self.work.step).question
         if not isinstance(question, Score):
             raise RunError(f"The choice {self.work.key} asks for no scores, so it has no parts.")
-        clf, mask = self._scored(question)
+        clf, mask = self._model_and_mask(question)
         # the encoded texts are kept for the other parts
         key = (clf.digest, clf.under(mask).hex, self.sample.digest, self.plan.digest, self.work.seed)
         scoring = self.context.reuse("scoring", key, lambda: Scoring(clf, self.sample, **self._keywords(mask)))
         scoring.progress, scoring.cancel = self._progress("score"), self.cancel
-        return ScorePart(measure(scoring, number), time.perf_counter() - start)
+        return ScorePart(measure_part(scoring, number), time.perf_counter() - start)
 
     def build(self) -> Done:
         """Make the model of this step and evaluate it."""
@@ -154,16 +154,16 @@ class Step:
             clf, mask = context.masked_lm(), question.trained if question.mask is None else question.mask
             scores = masked_lm_scores(clf, data, plan.score, mask=mask, **call)
         else:
-            clf, mask = self._scored(question)
+            clf, mask = self._model_and_mask(question)
             if context.score is not None:
                 scores = context.score(clf, data, plan.score, mask=mask, label_order=plan.label_order, **call)
             elif parts:
-                scores = join(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
+                scores = join_parts(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
             else:
                 scores = score_heads(clf, data, **self._keywords(mask))
-        return scored(scores, clf, data, plan, mask)
+        return checked_scores(scores, clf, data, plan, mask)
 
-    def _scored(self, question: Score) -> tuple[Classifier, HeadMask | None]:
+    def _model_and_mask(self, question: Score) -> tuple[Classifier, HeadMask | None]:
         """The model that a question is about, and the mask that it is scored under."""
         if question.trained is not None:
             return self._trained_under(question.trained), None
@@ -205,7 +205,7 @@ class Step:
     def _keywords(self, mask: HeadMask | None) -> dict[str, Any]:
         checkpoint = checkpoint_folder(self.context.folder, self.work.seed, self.work.step) / "score.safetensors"
         call = {"mask": mask, "progress": self._progress("score"), "cancel": self.cancel, "checkpoint": checkpoint}
-        return keywords(self.plan, self.work.seed, **call)
+        return score_keywords(self.plan, self.work.seed, **call)
 
     # models -----------------------------------------------------------------------------------
 
@@ -300,14 +300,14 @@ class Step:
         return of_phase(self.progress, phase)
 
 
-def keywords(plan: PruningPlan, seed: int, **call: Any) -> dict[str, Any]:
+def score_keywords(plan: PruningPlan, seed: int, **call: Any) -> dict[str, Any]:
     """Keywords for ``score_heads``; ``call`` = mask, progress, cancel, checkpoint."""
     # Not cached: an interrupted scoring's values come from other batches, so their last bits may differ.
     options = table_options(plan.score, dict(plan.score_options), seed)
     return {**call, "label_order": plan.label_order, "cache": False, **options}
 
 
-def scored(scores: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
+def checked_scores(scores: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
     """Scores as a state keeps them; a ``ModelError`` for a table of another shape or without any number."""
     values = np.asarray(scores.values, dtype=float)
     if values.shape != (clf.num_layers, clf.num_heads):
@@ -348,7 +348,7 @@ def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -
     """Into how many parts each scoring of a plan can be split; 1 = it cannot be split."""
     if function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score:
         return 1
-    return count(plan.score, examples)
+    return part_count(plan.score, examples)
 
 
 def plain_table(values: np.ndarray) -> Table:

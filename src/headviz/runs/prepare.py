@@ -239,7 +239,7 @@ def _evaluation(prepared: Prepared, cancel: Cancel | None) -> float:
 
 
 def _scoring(prepared: Prepared, cancel: Cancel | None) -> float:
-    from ..pruning.step import keywords
+    from ..pruning.step import score_keywords
     from ..scores.scoring import score_heads
 
     plan, context = prepared.plan, prepared.context
@@ -247,7 +247,7 @@ def _scoring(prepared: Prepared, cancel: Cancel | None) -> float:
 
     def seconds(plan: PruningPlan, data: Dataset) -> float:
         begun = time.perf_counter()
-        score_heads(context.clf, data, **keywords(plan, plan.seeds[0], cancel=cancel))
+        score_heads(context.clf, data, **score_keywords(plan, plan.seeds[0], cancel=cancel))
         return time.perf_counter() - begun
 
     # a score of all examples together takes as long as it has rounds, however many examples there are

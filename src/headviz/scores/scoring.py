@@ -319,8 +319,8 @@ def _number(count: int, noun: str) -> str:
 # A score measured in parts, each anywhere and in any order, and joined to the table that one process would make.
 #
 #     scoring = Scoring(clf, data, score, cache=False)
-#     parts = [measure(scoring, i) for i in range(count(score, len(data)))]
-#     table = join(scoring, parts)                 # = score_heads(clf, data, score, cache=False), bit for bit
+#     parts = [measure_part(scoring, i) for i in range(part_count(score, len(data)))]
+#     table = join_parts(scoring, parts)           # = score_heads(clf, data, score, cache=False), bit for bit
 #
 # A part is some whole windows of ``collect``: the same examples share their batches, so nothing rounds differently,
 # as long as device and number of threads are the same. Not for small samples: a part has its own cost of beginning.
@@ -329,14 +329,14 @@ def _number(count: int, noun: str) -> str:
 PART = 128  # examples of a part, at least, but for the last one
 
 
-def count(score: str | None, examples: int) -> int:
+def part_count(score: str | None, examples: int) -> int:
     """How many parts a score or preset over so many examples has; 1 where no example is needed."""
     name = PRESETS[score].score if score in PRESETS else (score or DEFAULT)
     sweep = score_named(name).sweep
-    return 1 if sweep is None else len(slices(examples, sweep.window))
+    return 1 if sweep is None else len(part_slices(examples, sweep.window))
 
 
-def slices(examples: int, window: int) -> list[slice]:
+def part_slices(examples: int, window: int) -> list[slice]:
     """Of whole windows, together at least ``PART`` examples each."""
     result, start = [], 0
     for w in windows(examples, window):
@@ -346,15 +346,15 @@ def slices(examples: int, window: int) -> list[slice]:
     return result
 
 
-def measure(scoring: Scoring, part: int) -> Tables:
+def measure_part(scoring: Scoring, part: int) -> Tables:
     """The values of one part's examples. Empty beyond the last part. Progress is that of the whole sample.
 
-    Equal examples are measured once, so a data set with many of them may have fewer parts than ``count`` says.
+    Equal examples are measured once, so a data set with many of them may have fewer parts than ``part_count`` says.
     """
     collector = scoring.collector
     if collector is None:
         return {} if scoring.whole is None or part else scoring.measure_whole().tables
-    all_slices = slices(len(collector.order), collector.sweep.window)
+    all_slices = part_slices(len(collector.order), collector.sweep.window)
     if part < 0:
         raise OptionError(f"Parts are numbered from 0 up, not {part}.")
     if part >= len(all_slices):
@@ -363,14 +363,14 @@ def measure(scoring: Scoring, part: int) -> Tables:
     return collector.measure(which, after(scoring.progress, which.start, len(collector.order)), scoring.cancel)
 
 
-def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
+def join_parts(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
     """The table of all parts, in the order of their numbers."""
     collector = scoring.collector
     if collector is None:
         if scoring.whole is not None and parts:
             scoring.summary = Summary.of(parts[0])
         return scoring.result()
-    all_slices = slices(len(collector.order), collector.sweep.window)
+    all_slices = part_slices(len(collector.order), collector.sweep.window)
     sizes = [len(next(iter(tables.values()), np.zeros(0))) for tables in parts]
     if [n for n in sizes if n] != [s.stop - s.start for s in all_slices]:
         raise OptionError(

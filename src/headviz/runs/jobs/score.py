@@ -94,22 +94,22 @@ class ScoringJob(SourcesJob):
         return state.sources or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...scores.scoring import Scoring, count, join, measure
+        from ...scores.scoring import Scoring, join_parts, measure_part, part_count
 
         begun = time.perf_counter()
         scoring: Scoring = tools.loaded.shared
         if piece == CHECK:
-            number = count(scoring.score.name, len(scoring.data))
+            number = part_count(scoring.score.name, len(scoring.data))
             return json.dumps({"parts": number, "sources": tools.loaded.sources}).encode()
         if piece != JOIN:
             scoring.progress = of_phase(tools.progress, "scoring")
             scoring.cancel = tools.cancel
-            tables = measure(scoring, int(piece))
+            tables = measure_part(scoring, int(piece))
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()
         state = self.unpack(parcel)
         parts = [ScorePart.from_bytes(state.pieces[name]) for name in self._names(state)]
         clf = scoring.clf
-        table = join(Scoring(clf, scoring.data, **_options(self.spec, clf)), [dict(p.tables) for p in parts])
+        table = join_parts(Scoring(clf, scoring.data, **_options(self.spec, clf)), [dict(p.tables) for p in parts])
         seconds = sum(p.seconds for p in parts) + time.perf_counter() - begun
         return json.dumps({**table.to_dict(), "seconds": seconds}).encode()
 
