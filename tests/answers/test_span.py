@@ -218,8 +218,8 @@ def test_a_run_notes_that_texts_are_cut_before_the_answer(cut: Path, tmp_path: P
 
 def test_a_gold_span_is_a_row_of_the_data(tmp_path: Path) -> None:
     clf, data = model_of("span"), data_of("span")
-    given: dict[str, Any] = {"pair": data.examples[0].pair, "target": "gold", "steps": 2, "cache": False}
+    given: dict[str, Any] = {"pair": data[0].pair, "target": "gold", "steps": 2, "cache": False}
     with pytest.raises(OptionError, match=r"its row of data\.gold"):
         headviz.conductance(clf, data.texts[0], label="red", **given)
-    maps = headviz.conductance(clf, data.texts[1], **(given | {"pair": data.examples[1].pair}), label=[data.gold[1]])
+    maps = headviz.conductance(clf, data.texts[1], **(given | {"pair": data[1].pair}), label=[data.gold[1]])
     assert maps.target == tuple(data.labels[1, 0])

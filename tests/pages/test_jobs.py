@@ -185,7 +185,7 @@ def test_pages_show_answers_that_moved(open_page: Callable[..., Any], own: dict[
     app = open_page("compare", **own, mask="000")
     marked = [re.findall(r":blue-background\[\*\*(.*?)\*\*\]", line) for line in texts(app).splitlines()]
     shown = [" ".join(words) for words in marked if words]  # with all heads, then with the words that changed marked
-    assert shown == [span_text(data.examples[0].pair, result.predictions[0]) for result in (before, after)]
+    assert shown == [span_text(data[0].pair, result.predictions[0]) for result in (before, after)]
 
 
 @pytest.mark.parametrize("job", ["vector"])

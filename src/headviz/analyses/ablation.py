@@ -66,13 +66,13 @@ class Ablation(Result):
         """Where the cost is clear at this false discovery rate: of those found, 5 % may be chance."""
         return clear(self.interval_low, self.interval_high, self.q_value, level)
 
-    def certain(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
+    def certain(self) -> NDArray[np.bool_]:
         """Where the cost differs from nothing by Holm's correction: not one of them is chance, at 95 %."""
-        return clear(self.interval_low, self.interval_high, holm(self.p_value), level)
+        return clear(self.interval_low, self.interval_high, holm(self.p_value), SIGNIFICANT)
 
-    def harmful(self, level: float = SIGNIFICANT) -> list[HeadId]:
+    def harmful(self) -> list[HeadId]:
         """Heads whose removal improves the metric significantly, the most harmful first."""
-        return ordered(self.values, heads_where(self.significant(level) & (self.values < 0)), seed=0)
+        return ordered(self.values, heads_where(self.significant() & (self.values < 0)), seed=0)
 
     @property
     def tied(self) -> int:

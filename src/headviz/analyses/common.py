@@ -147,7 +147,7 @@ def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
         len(data),
         metric or data.task.primary_metric,
         evaluator.precision,
-        tuple(clf.row_name(row) for row in range(clf.num_layers)) if len(clf.stacks) > 1 else (),
+        clf.row_names,
         evaluator.stand_in,
         evaluator.cut_off,
         f"{len(np.unique(data.units)):,} {data.answer.unit[1]}",

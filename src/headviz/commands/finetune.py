@@ -14,6 +14,7 @@ import headviz
 from ..answers.metrics import metric_title, remark
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED, Cancelled, seed_number
+from ..evaluation.plain import cut_off
 from ..options import Option, add_flags, add_options, from_flags
 from ..progress import long_work, progress_bar
 from ..pruning.options import FinetuneOptions
@@ -68,7 +69,6 @@ def training_options(
 def run(args: argparse.Namespace) -> dict[str, Any]:
     out = new_folder(args.out)
 
-    from ..evaluation.plain import cut_off
     from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable, seconds_of
     from ..pruning.trainer import Diverged, updates_of
 

@@ -236,7 +236,7 @@ ERROR = Column("error", value=lambda run: run["error"] or "")
 
 
 START = (
-    Option("kind", "prune", "prune, or another kind with --spec", metavar="K"),
+    Option("kind", PRUNE, "prune, or another kind with --spec", metavar="K"),
     Option("spec", help="the whole plan as JSON, or a file with it", metavar="JSON"),
 )
 WHERE = (
@@ -297,7 +297,7 @@ def _where(parser: argparse.ArgumentParser) -> None:
 
 def _start(args: argparse.Namespace) -> dict[str, Any] | None:
     about = {"executor": args.executor, "threads": args.threads}
-    if args.kind != "prune":
+    if args.kind != PRUNE:
         if args.plan:
             raise OptionError(f"--plan is for pruning runs; one of kind '{args.kind}' has no plan to show.")
         record = service.start(args.kind, _spec(args.spec or "{}"), title=args.title, **about)
@@ -308,7 +308,7 @@ def _start(args: argparse.Namespace) -> dict[str, Any] | None:
         warn(note)
     if args.plan:
         return {"plan": _plan(prepared, args.threads)}
-    record = service.start("prune", prepared.spec, title=args.title or prepared.title, device=prepared.device, **about)
+    record = service.start(PRUNE, prepared.spec, title=args.title or prepared.title, device=prepared.device, **about)
     return _after_start(args, record)
 
 
@@ -404,9 +404,7 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     if args.plan:
         planned = sweep.plan_of(prepared, args.threads or service.default_threads(), args.workers)
         return {"plan": planned.to_dict()}
-    members = [
-        sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
-    ]
+    members = [sweep.Member(PRUNE, p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared]
     title = args.title or sweep.title_for(tasks, algorithms, scores, base["seeds"])
     spec = {**{f"{n}s": list(values) for n, values in axes.items()}, "seeds": list(base["seeds"]), "model": args.model}
     record = sweep.start_sweep(members, title=title, spec=spec, executor=args.executor, threads=args.threads)

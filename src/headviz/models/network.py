@@ -38,6 +38,11 @@ _IRRELEVANT = {
 }
 
 
+def weight_bytes(model: nn.Module) -> int:
+    """Bytes of a model's weights."""
+    return sum(weight.numel() * weight.element_size() for weight in model.parameters())
+
+
 _digests: WeakKeyDictionary[nn.Module, tuple[Any, str]] = WeakKeyDictionary()  # what was hashed, and its digest
 
 
@@ -225,6 +230,11 @@ class Network(ABC):
         """What a row of the grid is called: ``L3``, or ``cross 3`` where there are several stacks."""
         stack, layer = self.place(row)
         return f"L{row}" if len(self.stacks) == 1 else f"{stack} {layer}"
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The names of all rows where there are several stacks; empty where the rows are plain layers."""
+        return tuple(map(self.row_name, range(self.num_layers))) if len(self.stacks) > 1 else ()
 
     @property
     def full_mask(self) -> HeadMask:

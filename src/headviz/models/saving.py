@@ -28,7 +28,7 @@ from ..storage.writing import disk_errors
 from .feed_forward import fill_up, neurons, require_known, uneven
 from .folder_check import first_line, read_json
 from .hub import is_hub_id
-from .network import Network, has_own_bias
+from .network import Network, has_own_bias, weight_bytes
 from .pruning import entries, fill_in, parts, require_even, settle, widen, zero_columns
 from .recorded import CODE_OF, POSITIONS, SHAPES, record
 
@@ -357,7 +357,7 @@ def save(clf: Network, folder: Path, portable: bool = False, measured: Measured 
         text = card(clf, portable, source, known_measures or Measured())
         (into / "README.md").write_text(text, encoding="utf-8")
 
-    return write_folder(folder, write, size_of(clf.model))
+    return write_folder(folder, write, weight_bytes(clf.model))
 
 
 def export_masked(clf: Network, folder: Path, mask: MaskLike | None = None) -> Path:
@@ -388,7 +388,7 @@ def export_masked(clf: Network, folder: Path, mask: MaskLike | None = None) -> P
         clf.write_more(into)
         _save_plain(whole.model, into)
 
-    return write_folder(folder, write, size_of(whole.model))
+    return write_folder(folder, write, weight_bytes(whole.model))
 
 
 def require_bias(clf: Network) -> None:
@@ -443,11 +443,6 @@ def write_folder(folder: Path, write: Callable[[Path], object], needed: int | No
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
-
-
-def size_of(model: torch.nn.Module) -> int:
-    """Bytes of a model's weights."""
-    return sum(w.numel() * w.element_size() for w in model.parameters())
 
 
 def _open_as_usual(folder: Path) -> None:

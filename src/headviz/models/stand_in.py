@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from ..errors import OptionError, unknown_choice
 from ..options import Options, option, seed_option
+from ..storage.exchange import ZERO
 
-ZERO, MEAN, BY_PLACE, RESAMPLE, CONSTANT = "zero", "mean", "mean-by-place", "resample", "constant"
+MEAN, BY_PLACE, RESAMPLE, CONSTANT = "mean", "mean-by-place", "resample", "constant"
 
 # in words for people: what stands in a head's place
 MEANINGS = {

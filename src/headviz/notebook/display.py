@@ -212,12 +212,6 @@ def _scores(scores: HeadScores) -> View:
 # one text -------------------------------------------------------------------------------------
 
 
-def strength(maps: Maps) -> np.ndarray:
-    """[L, H] sum of the sizes of a head's attributions; NaN for a removed head."""
-    strengths: np.ndarray = np.abs(maps.attribution.astype(np.float64)).sum(axis=(2, 3))
-    return strengths
-
-
 def _maps(maps: Maps) -> View:
     sizes = np.abs(np.nan_to_num(maps.attribution)).ravel()
     rows = []
@@ -233,7 +227,7 @@ def _maps(maps: Maps) -> View:
         "The strongest connections of all heads.",
     )
     caption = "Sum of the sizes of each head's attributions."
-    grid = Grid("strength", maps.mask, strength(maps), maps.method, caption, form="%.3g")
+    grid = Grid("strength", maps.mask, maps.strength(), maps.method, caption, form="%.3g")
     sentence = f"'{maps.target_label}' explained by {maps.method}, {len(maps.tokens)} tokens"
     sentence += f"; the answer is '{maps.labels[maps.predicted]}'" if len(maps.labels) > 1 else ""
     sentence += f"; integration error {100 * maps.error:.1f} %." if maps.error == maps.error else "."
@@ -245,7 +239,7 @@ def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Fig
     if what not in ("attribution", "attention"):
         raise OptionError(f"what is 'attribution' or 'attention', not '{what}'.")
     if head is None:
-        return head_map(strength(maps), "sum of |attribution|")
+        return head_map(maps.strength(), "sum of |attribution|")
     layer, number = head_of(head)
     HeadMask.full(*maps.attention.shape[:2]).without([(layer, number)])  # refuses a head that is not there
     return matrix(getattr(maps, what)[layer, number], maps.tokens, maps.tokens, what, what == "attribution")

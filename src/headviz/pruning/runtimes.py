@@ -23,7 +23,7 @@ from ..evaluation.paired import Paired, paired_change
 from ..evaluation.verdict import excluded
 from ..models.classifier import Classifier
 from ..models.loading import load
-from ..models.network import require_model
+from ..models.network import require_model, weight_bytes
 from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.pruning import prune
 from ..progress import Cancel, Progress, require_functions
@@ -148,7 +148,7 @@ def runtimes(
                 else:
                     seconds = float(np.median([timer(clf) for _ in range(PAIRS[0])]))
                     speed = Speed(1.0, 1.0, 1.0, seconds, seconds, 0)
-                size = size_of(files[runtime]) if runtime in files else _weights(model)
+                size = size_of(files[runtime]) if runtime in files else weight_bytes(model.model)
                 times = (speed.speedup, speed.low, speed.high)
                 value, change = None, None
                 if data is not None and data.labels is not None:
@@ -173,10 +173,6 @@ def _less(clf: Classifier, small: Classifier) -> str:
     heads = len(small.present.off) - len(clf.present.off)
     share = small.cost().parameters / clf.cost().parameters
     return f"{heads} of {clf.present.size} heads removed, {share:.1%} of the parameters left"
-
-
-def _weights(clf: Classifier) -> int:
-    return sum(weight.numel() * weight.element_size() for weight in clf.model.parameters())
 
 
 def _part(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:

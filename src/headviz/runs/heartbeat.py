@@ -20,7 +20,7 @@ import psutil
 
 from ..errors import RunError
 from .files import RunFiles, write_json
-from .process import kill_children, memory_kills, monotonic, place, used_by_others
+from .process import EXIT_DONE, EXIT_SUPERSEDED, kill_children, memory_kills, monotonic, place, used_by_others
 from .record import STOP, VANISH, IllegalTransition, RunRecord
 from .registry import Registry, Superseded
 
@@ -147,7 +147,7 @@ class Heartbeat(threading.Thread):
                 next_fence = now + FENCE
                 with suppress(RunError):  # locked or full: checked again later
                     if not self.registry.holds(self.record.id, self.record.claim):
-                        os._exit(4)
+                        os._exit(EXIT_SUPERSEDED)
 
     def _beat(self) -> None:
         with suppress(RunError, OSError):  # a full disk stops the beat, not the work; the pid still shows that we run
@@ -186,7 +186,7 @@ class Heartbeat(threading.Thread):
         kill_children(os.getpid())
         with suppress(Exception):  # otherwise the next run starts when somebody next looks at the registry
             self.before_end()
-        os._exit(0)
+        os._exit(EXIT_DONE)
 
 
 def _usage() -> tuple[float, int]:

@@ -12,10 +12,10 @@ from .. import plugins
 from ..engine import Job
 from ..errors import RunError
 from ..plugins import Executor, RunKind
-from .record import CARRIED, LOCAL, SWEEP
+from .record import CARRIED, LOCAL, PRUNE, SWEEP
 
 _ENTRIES = (
-    RunKind("prune", "Pruning", "one pruning algorithm on one model and task", "headviz.pruning.job:make"),
+    RunKind(PRUNE, "Pruning", "one pruning algorithm on one model and task", "headviz.pruning.job:make"),
     RunKind("finetune", "Fine-tuning", "fine-tune a base model on a task", "headviz.runs.jobs.finetune:make"),
     RunKind(
         "score",

@@ -21,6 +21,8 @@ import psutil
 
 from ..models.fast.thread_spinning import short_waits
 
+# how a worker ends: with the run's outcome on record, not started at all, or because another worker has the run
+EXIT_DONE, EXIT_REFUSED, EXIT_SUPERSEDED = 0, 3, 4
 BUSY = 25.0  # per cent of the machine that other programs use, from which a run is slower for it
 _started: list[subprocess.Popen[bytes]] = []  # children of this process, so that ended ones leave no zombies
 

@@ -19,14 +19,12 @@ from .carrier import Carrier, outcome_of
 from .files import RunFiles
 from .heartbeat import Heartbeat
 from .kinds import executor_named
-from .process import Identity, be_nice, kill_children
+from .process import EXIT_DONE, EXIT_REFUSED, EXIT_SUPERSEDED, Identity, be_nice, kill_children
 from .queue import dispatch, niceness
 from .record import CLAIM, FAIL, IllegalTransition, RunRecord
 from .registry import Registry, Superseded
 
 PATIENCE = 600.0  # seconds to wait for a locked registry: a result is worth waiting for
-
-DONE, REFUSED, SUPERSEDED = 0, 3, 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,10 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         record = registry.apply(args.run_id, CLAIM, claim=claim, worker=me, started=time.time(), words=f"pid {me.pid}")
     except (IllegalTransition, Superseded) as error:
         log(f"not started: {error}")
-        return REFUSED
+        return EXIT_REFUSED
     except UserError as error:
         log(str(error))
-        return REFUSED
+        return EXIT_REFUSED
     return carry(registry, record)
 
 
@@ -65,7 +63,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
         log(f"run {record.id} is done")
     except Superseded:
         log("another worker has taken this run; this one ends")
-        return SUPERSEDED
+        return EXIT_SUPERSEDED
     except Cancelled:
         log("stopped")
         _end(registry, record, heartbeat.ending, error=heartbeat.reason)
@@ -82,7 +80,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
         kill_children(record.pid or 0)
     with suppress(RunError):  # otherwise the next reader of the registry starts what is waiting
         dispatch(registry)
-    return DONE
+    return EXIT_DONE
 
 
 def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:

@@ -259,10 +259,6 @@ class Dataset(Shown):
     def __iter__(self) -> Iterator[Example]:
         return (self[i] for i in range(len(self)))
 
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        return tuple(self)
-
     def to_frame(self) -> DataFrame:
         """A pandas table of the examples: text, pair, label and slice, as far as the data have them."""
         import pandas

@@ -23,7 +23,8 @@ from ...errors import MOST_BEAMS, ModelError, OptionError, unknown_choice, whole
 from ...heads import TRANSLATION
 from ...models.fast.linear import gpu_products
 from ...models.folder_check import naming, numbers_in, read_json
-from ...models.saving import size_of, write_folder
+from ...models.network import weight_bytes
+from ...models.saving import write_folder
 from ...storage.paths import outside_path
 from .sentence import SENTENCE
 
@@ -539,7 +540,7 @@ class RnnTranslator:
             save_file({n: p.detach().cpu().contiguous() for n, p in self.model.named_parameters()}, into / WEIGHTS)
             (into / RECORD).write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
 
-        return write_folder(Path(folder), write, size_of(self.model))
+        return write_folder(Path(folder), write, weight_bytes(self.model))
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> RnnTranslator:
@@ -563,7 +564,7 @@ class RnnTranslator:
 def _check_sizes(config: RnnConfig, record: Mapping[str, Any], folder: Path) -> None:
     """The network is no larger than its weights, and there are as many words as it has rows for."""
     with torch.device("meta"):  # takes no memory
-        described = size_of(Rnn(config)) // 4
+        described = weight_bytes(Rnn(config)) // 4
     if described > numbers_in(folder / WEIGHTS, folder):
         raise ModelError(f"{RECORD} of '{folder}' describes a larger network than {WEIGHTS} holds.")
     for side, rows in (("source", config.source_words), ("target", config.target_words)):

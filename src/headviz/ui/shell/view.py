@@ -288,13 +288,13 @@ SHOWN_BY = {
 }
 
 
-def link_path(page: str, view: View, start: str = FIRST) -> str:
-    """The path and query that show this page again; the page ``start`` has the bare address."""
+def link_path(page: str, view: View) -> str:
+    """The path and query that show this page again; the first page has the bare address."""
     shown_by = SHOWN_BY.get(page, frozenset(FIELDS))
     names = shown_by | ({LONG} if "a" in shown_by else set())
     address = {name: text for name, text in to_address(view).items() if name in names}
     query = f"?{urlencode(address)}" if address else ""
-    return ("/" if page == start else f"/{page}") + query
+    return ("/" if page == FIRST else f"/{page}") + query
 
 
 def to_address(view: View) -> dict[str, str]:

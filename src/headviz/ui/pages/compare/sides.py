@@ -15,6 +15,7 @@ from ....display.figures.speed import step_name
 from ....errors import ModelError, RunError, UserError
 from ....heads import HeadMask
 from ....runs import reading
+from ....runs.record import PRUNE
 from ...shell import loaders, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 ALL, MASK, SAVED, RUN = "all", "mask", "saved:", "run:"
 RUNS = 12  # the newest, whose steps are listed
-KINDS = ("prune", "faster")  # of runs, whose steps have a mask or a model
+KINDS = (PRUNE, "faster")  # of runs, whose steps have a mask or a model
 
 
 def list_choices(clf: Classifier) -> dict[str, str]:
@@ -50,7 +51,7 @@ def list_choices(clf: Classifier) -> dict[str, str]:
 def name_step(run: RunView, step: dict[str, Any]) -> str:
     """What a step of a run is called; empty for one without a model: out of reach, deleted, or of another kind."""
     title = run.record.title[:80]
-    if run.record.kind == "prune":
+    if run.record.kind == PRUNE:
         return f"{title}, {100 * step['sparsity']:.0f} % off"
     if run.record.kind == "faster" and steps.kept_model(run, step):
         return f"{title}, {step_name(step)}"
@@ -152,7 +153,7 @@ def _of_run(clf: Classifier, view: View, text: str) -> Column:
         name = name_step(run, step)
         if folder := steps.kept_model(run, step):
             return all_heads(name, other_model(view, clf, folder))
-        if run.record.kind == "prune":
+        if run.record.kind == PRUNE:
             return Column(name, clf, HeadMask.from_hex(step["mask"], clf.num_layers, clf.num_heads))
     raise UserError(f"There is no step '{text[:60]}' of a run here. Choose another from the list.")
 

@@ -19,6 +19,7 @@ from ....pruning.plan import PruningPlan
 from ....runs import service, sweep
 from ....runs.kinds import RUNS
 from ....runs.prepare import prepare_all
+from ....runs.record import PRUNE
 from ....runs.service import default_threads
 from ....runs.sweep import Member, plan_of, title_for
 from ....tasks import TASKS
@@ -56,7 +57,7 @@ def _prepare(pruning_plans: Sequence[PruningPlan], progress: jobs.Progress, canc
         raise error.reworded(plans.in_words(error)) from error
     whole = plan_of(prepared, default_threads(), progress=lambda i, n: progress(n + i, total), cancel=cancel)
     return Planned(
-        members=tuple(Member("prune", p.spec, p.title, p.device) for p in prepared),
+        members=tuple(Member(PRUNE, p.spec, p.title, p.device) for p in prepared),
         amounts=tuple(p.amount for p in prepared),
         whole=whole,
         sizes=prepared[0].sizes,

@@ -21,7 +21,7 @@ from ....heads import HeadId, HeadMask
 from ....pruning import baselines
 from ....pruning.baselines import can_go, finding
 from ....runs.files import RunFiles
-from ....runs.record import ACTIVE, QUEUED
+from ....runs.record import ACTIVE, PRUNE, QUEUED
 from ....runs.step_models import open_run, step_maps
 from ....runs.tables import curve_of, run_curves, step_table
 from ....tasks import points_in
@@ -375,7 +375,7 @@ def why_not_comparable(views: Sequence[RunView], sizes: Sequence[int | None]) ->
 def _choose_others(views: Sequence[RunView]) -> None:
     """A field to add other runs to the figure."""
     first = views[0].record
-    others = [r for r in listing.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id]
+    others = [r for r in listing.overview() if r.record.kind == PRUNE and r.steps and r.record.id != first.id]
     labels = listing.labels(others)
     if not labels:
         return
