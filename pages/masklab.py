@@ -27,7 +27,7 @@ with right:
 with hints:  # progress stands here, so that nothing jumps
     if frame.controls():
         measure.precision(clf)
-    grown = measure.measured(clf, data, state.mask(clf.present), measure.place())
+    grown = measure.measured(clf, data, state.mask(clf.present), measure.stand_in_choice())
 measured = grown if grown is not None and grown.final else None
 drawn = state.mask(clf.present)
 
@@ -35,7 +35,7 @@ drawn = state.mask(clf.present)
 def headline() -> None:
     """What the mask costs; the one before is dimmed until it is known."""
     mask = state.mask(clf.present)
-    result = grown if mask == drawn else measure.request(clf, data, mask, measure.place())
+    result = grown if mask == drawn else measure.request(clf, data, mask, measure.stand_in_choice())
     if mask != drawn:  # the slices are of the mask before until the page follows
         st.html("<style>.st-key-slices {opacity: 0.45}</style>")
     shown = result or measure.last(clf, data, measured)
@@ -59,5 +59,5 @@ if measured is not None:
             cost.what_if(clf, data, measured)
         cost.two_masks(clf, data)
     cost.details(clf, data, measured)
-    measure.ahead(clf, data, measured.mask, measure.place())
+    measure.ahead(clf, data, measured.mask, measure.stand_in_choice())
 frame.recipe(*cost.recipe(view, clf))

@@ -147,12 +147,12 @@ def gates_for(
     present: HeadMask,
     dtype: torch.dtype,
     device: torch.device,
-    stands: Callable[[int], Tensor | None],
+    stand_in_of: Callable[[int], Tensor | None],
 ) -> tuple[Gate, ...]:
     """One gate per layer; None where the mask changes nothing, so that full heads stay bit-identical.
 
-    ``present`` says which heads the model still has: rows of a gate are its heads, in order. ``stands`` gives what
-    stands in the place of a layer's heads, [1, h, 1, d]; None = nothing.
+    ``present`` says which heads the model still has: rows of a gate are its heads, in order. ``stand_in_of`` gives
+    what stands in the place of a layer's heads, [1, h, 1, d]; None = nothing.
     """
     if mask is None:
         return (None,) * present.num_layers
@@ -166,7 +166,7 @@ def gates_for(
             gates.append(None)
             continue
         factor = torch.tensor(row, dtype=dtype, device=device).view(1, -1, 1, 1)
-        gates.append(gate_of(factor, stands(layer)))
+        gates.append(gate_of(factor, stand_in_of(layer)))
     return tuple(gates)
 
 

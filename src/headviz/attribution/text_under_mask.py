@@ -68,7 +68,7 @@ def _call_of_rows(clf: Classifier, masks: Sequence[HeadMask]) -> HeadCall:
             gates.append(None)
             continue
         factor = torch.cat([torch.ones_like(example) if f is None else f for f in factors])
-        gates.append(gate_of(factor, clf.stands(layer)))
+        gates.append(gate_of(factor, clf.stand_in_values(layer)))
     return HeadCall(tuple(gates), order=clf.order)
 
 

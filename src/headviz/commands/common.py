@@ -16,7 +16,7 @@ from ..display.figures.style import write_html
 from ..display.numbers import share
 from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
-from ..evaluation.plain import stands_in
+from ..evaluation.plain import stand_in_fields
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models import device_named, dtype_named
 from ..models.folder_check import Described
@@ -200,7 +200,7 @@ def masked_model(args: argparse.Namespace) -> tuple[Classifier, HeadMask]:
 
 def in_their_place(clf: Classifier) -> dict[str, Any]:
     """What a result says about the place of heads that are off."""
-    return {"ablation": ZERO, "reference": None} | stands_in(clf)
+    return {"ablation": ZERO, "reference": None} | stand_in_fields(clf)
 
 
 def place_rows(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -31,7 +31,7 @@ from ..models.fast.gpu import fetch, free, split_when_full, token_bytes
 from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products, has_tf32
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import has_fast_stages, stages_for
-from ..models.network import require_model
+from ..models.network import require_model, weight_bytes
 from ..models.places import fitted, table_of
 from ..options import Options, option
 from ..progress import Cancel, Progress, require_functions, stop_if, tracked
@@ -49,7 +49,7 @@ from .plain import (
     cut_in_words,
     gold_for,
     metrics_for,
-    stands_in,
+    stand_in_fields,
     unread,
 )
 from .precision import AUTO, PRECISION
@@ -144,9 +144,8 @@ def is_large(clf: Any) -> bool:
 
 def memory_note(clf: Classifier) -> str:
     """How much memory a model and its evaluation take, in words."""
-    weights = sum(p.numel() * p.element_size() for p in clf.model.parameters())
-    states = EvaluatorOptions().room_on(clf.device)
-    return f"its weights take {weights / GIB:.1f} GiB, and states of the examples up to {states / GIB:.0f} GiB more"
+    weights, states = weight_bytes(clf.model) / GIB, EvaluatorOptions().room_on(clf.device) / GIB
+    return f"its weights take {weights:.1f} GiB, and states of the examples up to {states:.0f} GiB more"
 
 
 def may_be_halved(clf: Classifier) -> bool:
@@ -297,13 +296,13 @@ class Evaluator(MaskEvaluator):
             constant=constants_for(self.data),
             draws=tuple(draws),
             precision=self.precision,
-            **stands_in(self.clf, self._donors),
+            **stand_in_fields(self.clf, self._donors),
         )
 
-    def stands(self, texts: Sequence[Encoding]) -> list[torch.Tensor | None]:
+    def stand_in_values(self, texts: Sequence[Encoding]) -> list[torch.Tensor | None]:
         """What stands in the heads' place: by layer [1, h, 1, d] or for each text [B, h, T, d]; None = nothing."""
         if self._donors is None:
-            return [self.clf.stands(layer) for layer in range(self.clf.num_layers)]
+            return [self.clf.stand_in_values(layer) for layer in range(self.clf.num_layers)]
         return [*self._donors.padded(texts, self._draw, self.clf.head_size)]
 
     def each_draw(self) -> Iterator[Self]:

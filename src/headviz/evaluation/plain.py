@@ -101,7 +101,7 @@ class Evaluation(Result):
         return spreads
 
 
-def stands_in(clf: TransformerModel, donors: Any = None) -> dict[str, Any]:
+def stand_in_fields(clf: TransformerModel, donors: Any = None) -> dict[str, Any]:
     """The fields of an ``Evaluation`` about what stands in the place of heads that are off."""
     if donors is not None:
         return {"ablation": donors.stand_in.kind, "reference": donors.examples}

@@ -348,9 +348,9 @@ class TransformerModel(Network, ABC):
 
     def gates(self, mask: MaskLike | None) -> tuple[Gate, ...]:
         mask = None if mask is None else self.read(mask)
-        return gates_for(mask, self.present, self.dtype, self.device, self.stands)
+        return gates_for(mask, self.present, self.dtype, self.device, self.stand_in_values)
 
-    def stands(self, row: int) -> Tensor | None:
+    def stand_in_values(self, row: int) -> Tensor | None:
         """What stands in the place of a row's heads, [1, h, 1, d]; None = nothing."""
         if self.fill is None:
             return None

@@ -22,7 +22,7 @@ from .network import Network
 from .pruning import IN, OUT, Part, cut, keep, require_prunable, widen
 
 N = TypeVar("N", bound=Network)
-Place = tuple[str, int]  # stack and layer
+StackLayer = tuple[str, int]  # stack and layer
 
 HOLLOW = "removed_feed_forward"  # in the configuration: {stack: [layers without a feed-forward block]}
 NEURONS = "feed_forward_neurons"  # in the configuration: {stack: [neurons of each layer]}
@@ -104,7 +104,7 @@ def _in_each_map(parts: Layers, index: torch.Tensor, size: int) -> torch.Tensor:
     return torch.cat([index + place * size for place in range(parts.gated)])
 
 
-def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) -> None:
+def hollow(model: Any, places: Iterable[StackLayer], stacks: Mapping[str, Layers]) -> None:
     """Empty these feed-forward blocks in place: no neuron is left, the outer bias stays."""
     for stack, layer in places:
         keep_neurons(model, stacks[stack], layer, ())

@@ -105,8 +105,8 @@ def of_texts(
 
 def moves(clf: Any, outputs: Sequence[Tensor]) -> list[Tensor]:
     """The derivative of each layer's gated outputs by the gates: outputs minus what stands in the heads' place."""
-    stands = map(clf.stands, range(len(outputs)))
-    return [o.detach() if s is None else o.detach() - s for o, s in zip(outputs, stands, strict=True)]
+    stand_ins = map(clf.stand_in_values, range(len(outputs)))
+    return [o.detach() if s is None else o.detach() - s for o, s in zip(outputs, stand_ins, strict=True)]
 
 
 def summed_loss(clf: Any, logits: Tensor, gold: np.ndarray) -> Tensor:

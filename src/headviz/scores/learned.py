@@ -187,7 +187,7 @@ def gates_of(whole: Whole, heads: Sequence[HeadId], gates: Tensor) -> tuple[Gate
     table = table.flatten().scatter(0, index, gates.to(clf.device, clf.dtype)).view_as(table)
     rows = [list(clf.present.kept_in(row)) for row in range(clf.num_layers)]
     factors = [table[row, present].view(1, -1, 1, 1) if present else None for row, present in enumerate(rows)]
-    return tuple(None if f is None else gate_of(f, clf.stands(row)) for row, f in enumerate(factors))
+    return tuple(None if f is None else gate_of(f, clf.stand_in_values(row)) for row, f in enumerate(factors))
 
 
 def drawn_examples(examples: int, batch: int, seed: int, update: int) -> list[int]:

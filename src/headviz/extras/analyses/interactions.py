@@ -265,7 +265,7 @@ def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | N
     shape = clf.answer.shape(encodings, clf.num_labels)
     for begin in range(0, len(encodings), BATCH):
         texts = encodings[begin : begin + BATCH]
-        batch, stands, size = clf.collate(texts), evaluator.stands(texts), len(texts)
+        batch, stand_ins, size = clf.collate(texts), evaluator.stand_in_values(texts), len(texts)
         gates = [torch.ones(size, h, 1, 1).to(clf.device, clf.dtype).requires_grad_() for h in clf.heads_per_layer]
         passed: list[torch.Tensor] = list(gates)
         if off is not None:
@@ -273,7 +273,7 @@ def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | N
             kept[:, clf.present.kept_in(off.layer).index(off.head)] = 0
             passed[off.layer] = gates[off.layer] * kept
         with torch.enable_grad(), gpu_products(clf.device):
-            out = clf.forward(batch, HeadCall(tuple(map(gate_of, passed, stands)), order=clf.order))
+            out = clf.forward(batch, HeadCall(tuple(map(gate_of, passed, stand_ins)), order=clf.order))
             out = fitted(out, shape)
             flat = out.flatten(1)
             each = [torch.autograd.grad(flat[:, c].sum(), gates, retain_graph=True) for c in range(flat.shape[1])]

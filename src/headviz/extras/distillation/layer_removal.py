@@ -20,7 +20,7 @@ from ...heads import HeadId, HeadMask
 from ...models.base import TransformerModel
 from ...models.families import FAMILIES, Family
 from ...models.families.sheet import Layers
-from ...models.feed_forward import HOLLOW, NEURONS, Place, block, hollow
+from ...models.feed_forward import HOLLOW, NEURONS, StackLayer, block, hollow
 from ...models.pruning import IN, fit_tables, parts, position_tables, prune, table_columns
 from .removal import Removal
 
@@ -108,7 +108,7 @@ def _cut_tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str
 def _remove_layers(
     clf: TransformerModel,
     stacks: Mapping[str, Layers],
-    layers: Sequence[Place],
+    layers: Sequence[StackLayer],
     kept: dict[str, Piece],
     zeroed: list[Piece],
 ) -> TransformerModel:

@@ -11,16 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ...errors import OptionError, unknown_choice
 from ...heads import ENCODER, HeadId, parse_heads
+
+if TYPE_CHECKING:
+    from ...models.feed_forward import StackLayer
 
 PARTS = ("heads", "layers", "ffn", "attention", "heads-v", "heads-qkv", "heads-all", "attention-keys")
 THEOREMS = ("2", "3", "4")  # of the paper, about an attention; the third is the usual one
 # which weights are zeroed: the usual ones (W_O's columns, v_a), or these
 BY = {"heads": ("v", "qkv", "all"), "attention": ("keys", "2", "4")}
 NAMED = re.compile(r"[a-z]{2,}\.[0-9]{1,6}\.[0-9]{1,6}")
-Place = tuple[str, int]  # stack and layer
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ class Removal:
     """The part to remove: heads, whole layers, feed-forward blocks, or the attention of a recurrent translator."""
 
     heads: tuple[HeadId, ...] = ()
-    layers: tuple[Place, ...] = ()
-    ffn: tuple[Place, ...] = ()
+    layers: tuple[StackLayer, ...] = ()
+    ffn: tuple[StackLayer, ...] = ()
     attention: bool = False
     named: tuple[str, ...] = ()  # heads with their stack, such as cross.1.5
     by: str = ""  # of ``BY``, for heads or for the attention
@@ -62,7 +65,7 @@ class Removal:
         parts = [p.strip() for t in ([text] if isinstance(text, str) else text) for p in t.split("+") if p.strip()]
         heads: list[HeadId] = []
         named: list[str] = []
-        places: dict[str, list[Place]] = {"layers": [], "ffn": []}
+        places: dict[str, list[StackLayer]] = {"layers": [], "ffn": []}
         attention, ways = False, set()
         for part in parts:
             kind, _, names = part.partition(":")
@@ -118,18 +121,18 @@ def _by(part: str, by: str) -> str:
     return f"{part}{':' if by in THEOREMS else '-'}{by}" if by else part
 
 
-def _layer_of(name: str) -> Place:
+def _layer_of(name: str) -> StackLayer:
     """The layer that a head named with its stack belongs to: cross-attention lies in the decoder's layers."""
     stack, layer, _ = name.split(".")
     return "decoder" if stack == "cross" else stack, int(layer)
 
 
-def _place(text: str, kind: str) -> Place:
+def _place(text: str, kind: str) -> StackLayer:
     match = re.fullmatch(r"(?:([a-z]+)\.)?([0-9]{1,6})", text)
     if match is None:
         raise OptionError(f"'{text}' is not a layer. Write {kind}:4, or {kind}:decoder.4 for a translator.")
     return match[1] or ENCODER, int(match[2])
 
 
-def _written(places: Sequence[Place]) -> str:
+def _written(places: Sequence[StackLayer]) -> str:
     return ",".join(str(i) if stack == ENCODER else f"{stack}.{i}" for stack, i in places)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import MOST_BEAMS, ModelError, OptionError, TaskError, shown, whole_number
 from ...evaluation.mask_evaluator import MaskEvaluator
-from ...evaluation.plain import BATCH_TOKENS, Evaluation, batches, stands_in
+from ...evaluation.plain import BATCH_TOKENS, Evaluation, batches, stand_in_fields
 from ...evaluation.precision import AUTO
 from ...heads import HeadMask
 from ...models.base import Model
@@ -96,7 +96,7 @@ def evaluate_translation(
         if data.pairs is not None:
             truncated = sum(e.truncated for e in translator.encode(data.texts, data.references))
         tokens, reference_tokens = (_tokenised(translator, list(side)) for side in (texts, data.references))
-        filled = stands_in(translator)
+        filled = stand_in_fields(translator)
     scores = {
         "bleu": bleu(texts, data.references),
         "chrf": chrf(texts, data.references),
@@ -214,17 +214,18 @@ def _tokenised(clf: Translator, texts: list[str]) -> list[str]:
         return [" ".join(clf.tokenizer.tokenize(text, verbose=False)) for text in texts]
 
 
+KEPT = 512  # masks whose translations are kept
+
+
 @dataclass(frozen=True)
 class TranslationOptions:
     """How ``TranslationEvaluator`` translates. Weights are used in the model's own precision."""
 
     beams: int = 1
     batch_tokens: int = BATCH_TOKENS
-    results: int = 512  # masks whose translations are kept
 
     def __post_init__(self) -> None:
-        for name in ("batch_tokens", "results"):
-            whole_number(getattr(self, name), name, 1)
+        whole_number(self.batch_tokens, "batch_tokens", 1)
         whole_number(self.beams, "beams", 1, MOST_BEAMS)
 
 
@@ -278,7 +279,7 @@ class TranslationEvaluator(MaskEvaluator):
         )
         with self._lock:
             self._results[off] = evaluation
-            while len(self._results) > self.options.results:
+            while len(self._results) > KEPT:
                 self._results.popitem(last=False)
         return evaluation
 

@@ -104,5 +104,5 @@ def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tens
         start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
         factor = factor_of(gate)
         gates.append((start if factor is None else start * factor).requires_grad_(True))
-    call.gates = tuple(gate_of(factor, clf.stands(row)) for row, factor in enumerate(gates))
+    call.gates = tuple(gate_of(factor, clf.stand_in_values(row)) for row, factor in enumerate(gates))
     return gates

@@ -223,7 +223,8 @@ class FromPage:
         """With the view's choice in the place of heads."""
         model: Any = clf or self.clf
         stand_in = self.stand_in if self.analysis.over_draws else replace(self.stand_in, draws=1)
-        return loaders.evaluator(model, data, (stand_in, self.view), progress=self.progress, cancel=self.cancel)
+        choice = loaders.StandInChoice(stand_in, self.view)
+        return loaders.evaluator(model, data, choice, progress=self.progress, cancel=self.cancel)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
         train = loaders.train(self.view)

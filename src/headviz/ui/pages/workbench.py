@@ -189,9 +189,9 @@ def _grid(
 def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Text) -> None:
     """The answers, the cost on the data in a sentence, and the bar. ``filled`` is the model with what
     stands in the place of heads, None while that is measured."""
-    mask, place = state.mask(clf.present), measure.place()
+    mask, choice = state.mask(clf.present), measure.stand_in_choice()
     mismatch = loaders.mismatch(clf, data)
-    measured = None if mismatch else measure.request(clf, data, mask, place)
+    measured = None if mismatch else measure.request(clf, data, mask, choice)
     last = None if mismatch else measure.last(clf, data, measured)
     refusal = pair.refusal(clf, shown)
     if shown.empty:
@@ -401,6 +401,7 @@ def work_ahead(clf: Classifier, data: Dataset) -> None:
     """What the page will be asked next: the costs of a model without recorded ones, and each click's mask."""
     view = state.view()
     if frame.controls() and not loaders.mismatch(clf, data):
-        measure.measured(clf, data, state.mask(clf.present), measure.place())  # the page follows when it is there
+        mask, choice = state.mask(clf.present), measure.stand_in_choice()
+        measure.measured(clf, data, mask, choice)  # the page follows when it is there
         scoring.compute_loss_costs(view)
-        measure.ahead(clf, data, state.mask(clf.present), measure.place())
+        measure.ahead(clf, data, mask, choice)

@@ -14,8 +14,8 @@ from ...errors import OptionError
 from ...heads import HeadMask
 from ...models.stand_in import ZERO, StandIn
 from ..shell import frame, jobs, loaders, state
+from ..shell.loaders import StandInChoice
 from ..shell.messages import plain
-from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...evaluation.mask_evaluator import Growing
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
-Place = tuple[StandIn, View]  # what stands in the place of heads, and the view whose examples it is measured on
 REST = 0.3  # seconds after a page was drawn before something is computed ahead
 
 
@@ -32,32 +31,32 @@ def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object,
     return (*loaders.identity(clf), str(clf.device), state.view().exact, data.digest, *more)
 
 
-def measured(clf: Classifier, data: Dataset, mask: HeadMask, place: Place, rank: int = 0) -> Growing | None:
+def measured(clf: Classifier, data: Dataset, mask: HeadMask, choice: StandInChoice, rank: int = 0) -> Growing | None:
     """The mask against the full model, or None; progress is shown on the page until it is the whole.
 
-    ``place`` as in ``loaders``, ``rank`` as in ``jobs``.
+    ``choice`` as in ``loaders``, ``rank`` as in ``jobs``.
     """
     loaders.check(clf, data)
-    key, work = _evaluation(clf, data, mask, place)
+    key, work = _evaluation(clf, data, mask, choice)
     return jobs.need_so_far(key, "Evaluating", work, rank)
 
 
-def request(clf: Classifier, data: Dataset, mask: HeadMask, place: Place, rank: int = 0) -> Growing | None:
+def request(clf: Classifier, data: Dataset, mask: HeadMask, choice: StandInChoice, rank: int = 0) -> Growing | None:
     """The same without progress on the page: what is known within the time that a page waits."""
-    key, work = _evaluation(clf, data, mask, place)
+    key, work = _evaluation(clf, data, mask, choice)
     return jobs.request(key, "Evaluating", work, rank)
 
 
 def _evaluation(
-    clf: Classifier, data: Dataset, mask: HeadMask, place: Place
+    clf: Classifier, data: Dataset, mask: HeadMask, choice: StandInChoice
 ) -> tuple[tuple[object, ...], jobs.Work[Growing]]:
     """The key of the evaluation of a mask, and what computes it."""
     whole = clf.under(mask)
-    key = key_of(clf, data, "mask", whole.hex, place[0])
+    key = key_of(clf, data, "mask", whole.hex, choice.stand_in)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Growing:
         # encodes all of the data, so it is made here
-        evaluator = loaders.evaluator(clf, data, place, progress=progress, cancel=cancel)
+        evaluator = loaders.evaluator(clf, data, choice, progress=progress, cancel=cancel)
         for step in evaluator.growing(whole, progress=progress, cancel=cancel):
             if not step.final:
                 jobs.offer(key, step)
@@ -66,7 +65,7 @@ def _evaluation(
     return key, work
 
 
-def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: Place) -> None:
+def ahead(clf: Classifier, data: Dataset, mask: HeadMask, choice: StandInChoice) -> None:
     """Evaluate what a click on any head would ask for next, while the page asks for nothing else."""
     whole = clf.under(mask)
 
@@ -75,9 +74,9 @@ def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: Place) -> None:
 
         give_way()
         time.sleep(REST)
-        compute_ahead(loaders.evaluator(clf, data, place, cancel=cancel), whole, progress=progress, cancel=cancel)
+        compute_ahead(loaders.evaluator(clf, data, choice, cancel=cancel), whole, progress=progress, cancel=cancel)
 
-    jobs.start(key_of(clf, data, "ahead", whole.hex, place[0]), work, rank=jobs.LAST)
+    jobs.start(key_of(clf, data, "ahead", whole.hex, choice.stand_in), work, rank=jobs.LAST)
 
 
 def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | None:
@@ -133,9 +132,9 @@ def stand_in() -> StandIn:
         return StandIn()
 
 
-def place() -> Place:
+def stand_in_choice() -> StandInChoice:
     """The choice, and the view whose training examples it is measured on."""
-    return stand_in(), state.view()
+    return StandInChoice(stand_in(), state.view())
 
 
 def stand_in_of_model(mask: HeadMask) -> StandIn:

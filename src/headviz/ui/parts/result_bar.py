@@ -29,8 +29,8 @@ def of_page() -> None:
             return
         clf: Any = loaders.model(view)
         data = loaders.dataset(view)
-        mask, place = state.mask(clf.present), measure.place()
-        measured = None if loaders.mismatch(clf, data) else measure.request(clf, data, mask, place, rank=1)
+        mask, choice = state.mask(clf.present), measure.stand_in_choice()
+        measured = None if loaders.mismatch(clf, data) else measure.request(clf, data, mask, choice, rank=1)
         section(clf.present, measured, *pair.change(clf, texts.current(view, data)))
 
     frame.part(frame.MASK, draw, "mask", follows=True)
@@ -39,7 +39,7 @@ def of_page() -> None:
     if clf is not None and frame.controls():
         data = loaders.dataset(view)
         if not loaders.mismatch(clf, data):  # the page follows when the result is there
-            measure.measured(clf, data, state.mask(clf.present), measure.place(), rank=1)
+            measure.measured(clf, data, state.mask(clf.present), measure.stand_in_choice(), rank=1)
 
 
 def section(present: HeadMask, measured: Growing | None = None, answer: str = "", changed: bool = False) -> None:

@@ -227,7 +227,7 @@ def _shape_of_model(clf: TransformerModel) -> Shape:
 
 def rows_of(clf: TransformerModel) -> tuple[str, ...] | None:
     """The names of the rows of a loaded model's grid; None where they are plain layers."""
-    return _shape_of_model(clf).rows
+    return clf.row_names or None
 
 
 def dataset(view: View, split: str = "dev") -> Dataset:
@@ -281,19 +281,26 @@ def _dataset(reading: Keywords) -> Dataset:
     return headviz.load_task(**dict(reading))
 
 
-def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **keywords: Any) -> Evaluator:
-    """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
-    measured on the view's training examples; ``keywords`` are progress and cancel of making it."""
+@dataclass(frozen=True)
+class StandInChoice:
+    """What stands in the place of heads that are off, and the view on whose training examples it is measured."""
+
+    stand_in: StandIn
+    view: View
+
+
+def evaluator(clf: Classifier, data: Dataset, choice: StandInChoice | None = None, **keywords: Any) -> Evaluator:
+    """The evaluator of a model on some data, shared by all sessions; ``keywords`` are progress and cancel of making
+    it."""
     from ...evaluation.evaluator import EvaluatorOptions
 
-    exact = place is not None and place[1].exact
+    exact = choice is not None and choice.view.exact
     key: tuple[object, ...] = (*identity(clf), str(clf.device), data.digest, exact)
     keywords |= {"options": EvaluatorOptions(precision="float32")} if exact else {}
-    if place is not None and place[0].kind != ZERO:
-        stand_in, view = place
-        drawn = reference(view, stand_in)
-        key = (*key, stand_in, drawn.digest)
-        keywords = {**keywords, "ablation": stand_in, "reference": drawn}
+    if choice is not None and choice.stand_in.kind != ZERO:
+        drawn = reference(choice.view, choice.stand_in)
+        key = (*key, choice.stand_in, drawn.digest)
+        keywords = {**keywords, "ablation": choice.stand_in, "reference": drawn}
     return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data, **keywords))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -28,8 +28,11 @@ from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
 from ..job import DistillationJob
 from ..plan import METHODS, DistillationPlan, TrainingOptions
-from ..removal import Place, Removal
+from ..removal import Removal
 from . import results
+
+if TYPE_CHECKING:
+    from ....models.feed_forward import StackLayer
 
 # -----------------------------------------------------------------------------------------------
 # The form on Runs: what to remove, how students start, the plan in words, and *Start*.
@@ -58,7 +61,7 @@ def attention(view: View) -> Removal:
     return Removal(attention=True)
 
 
-def layers_form(shape: Shape) -> tuple[list[Place], list[Place]]:
+def layers_form(shape: Shape) -> tuple[list[StackLayer], list[StackLayer]]:
     """The layers, and the feed-forward blocks, to remove besides the grid's heads."""
     # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
     layers = {f"{stack}.{i}" if shape.stacks else str(i): (stack, i) for stack, i in places(shape)}
@@ -70,7 +73,7 @@ def layers_form(shape: Shape) -> tuple[list[Place], list[Place]]:
 
 
 def start_form(
-    view: View, shape: Shape | None, layers: Sequence[Place] = (), ffn: Sequence[Place] = ()
+    view: View, shape: Shape | None, layers: Sequence[StackLayer] = (), ffn: Sequence[StackLayer] = ()
 ) -> DistillationPlan | None:
     """How the students start and learn. Gives the plan once it is complete; nothing starts before.
 
@@ -129,13 +132,13 @@ def _seconds(plan: DistillationPlan) -> float:
         return len(plan.pieces) * Workplace(DistillationJob(plan), Path(folder)).loaded().seconds()
 
 
-def places(shape: Shape) -> list[Place]:
+def places(shape: Shape) -> list[StackLayer]:
     """The layers that can be removed. A decoder layer of a translation model covers two rows of the grid."""
     stacks = shape.stacks or (("encoder", shape.present.num_layers),)
     return [(name, i) for name, count in stacks if name != "cross" for i in range(count)]
 
 
-def removal(shape: Shape, layers: Collection[Place], ffn: Sequence[Place]) -> Removal:
+def removal(shape: Shape, layers: Collection[StackLayer], ffn: Sequence[StackLayer]) -> Removal:
     """What the grid and the two lists remove. A removed layer includes its heads and its feed-forward block."""
     off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
     if not (off or layers or ffn):
@@ -155,7 +158,7 @@ def removal(shape: Shape, layers: Collection[Place], ffn: Sequence[Place]) -> Re
     return Removal(tuple(heads), tuple(layers), blocks, named=tuple(named))
 
 
-def _place(shape: Shape, row: int) -> Place:
+def _place(shape: Shape, row: int) -> StackLayer:
     """The stack of a row of the grid, and the layer in it."""
     ranges = shape.ranges or {"encoder": range(shape.present.num_layers)}
     return next((name, row - rows.start) for name, rows in ranges.items() if row in rows)

@@ -130,7 +130,7 @@ def stand_ins(clf: Classifier, data: Dataset, measured: Growing) -> None:
     results: dict[str, Growing] = {}
     for kind in kinds:
         choice = StandIn(kind, chosen.examples)
-        result = measure.measured(clf, data, measured.mask, (choice, state.view()))
+        result = measure.measured(clf, data, measured.mask, loaders.StandInChoice(choice, state.view()))
         if result is None or not result.final:
             return
         results[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = result
@@ -279,8 +279,8 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
     if not measured.mask.kept:
         return
-    place = measure.place()
-    key = key_of(clf, data, "what if", measured.mask.hex, place[0])
+    choice = measure.stand_in_choice()
+    key = key_of(clf, data, "what if", measured.mask.hex, choice.stand_in)
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
             "What if one more head goes?",
@@ -295,7 +295,7 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
         key,
         "Trying every head",
         lambda p, c: headviz.ablate(
-            loaders.evaluator(clf, data, place, cancel=c), base=measured.mask, progress=p, cancel=c
+            loaders.evaluator(clf, data, choice, cancel=c), base=measured.mask, progress=p, cancel=c
         ),
         rank=1,
     )
@@ -416,12 +416,12 @@ def two_masks(clf: Classifier, data: Dataset) -> None:
         if first == second:
             st.caption("A and B switch off the same heads.")
             return
-        place = measure.place()
-        key = key_of(clf, data, "two masks", first.hex, second.hex, place[0])
+        choice = measure.stand_in_choice()
+        key = key_of(clf, data, "two masks", first.hex, second.hex, choice.stand_in)
         result = jobs.need(
             key,
             "Evaluating both",
-            lambda p, c: loaders.evaluator(clf, data, place, cancel=c).compare(second, first, progress=p, cancel=c),
+            lambda p, c: loaders.evaluator(clf, data, choice, cancel=c).compare(second, first, progress=p, cancel=c),
         )
         if result is None:
             return
