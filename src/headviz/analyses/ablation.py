@@ -24,7 +24,7 @@ from ..statistics.intervals import interval_of_mean, over_draws
 from ..statistics.significance import benjamini_hochberg, holm
 from ..storage.exchange import MaskLike, restored
 from .analysis import COST, PAIRED, arguments
-from .common import SIGNIFICANT, Subject, cost_tables, evaluator_for, heads_where, subject, sweep
+from .common import SIGNIFICANT, Subject, cost_tables, evaluator_for, heads_where, subject_of, sweep
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -135,7 +135,7 @@ def ablate(
         from ..evaluation.dispatch import with_stand_in  # imports torch, which the first page must not wait for
 
         evaluator = with_stand_in(evaluator, ablation, reference, cancel=cancel)
-    about = subject(evaluator, metric)
+    subject = subject_of(evaluator, metric)
     whole = evaluator.whole(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
@@ -143,9 +143,9 @@ def ablate(
     draws = list(evaluator.each_draw())
     for place, draw in enumerate(draws):
         step_progress = part(progress, place, len(draws))
-        answers, deltas = sweep(draw, masks, about.metric, reference=whole, progress=step_progress, cancel=cancel)
+        answers, deltas = sweep(draw, masks, subject.metric, reference=whole, progress=step_progress, cancel=cancel)
         tables.append(cost_tables(whole, heads, deltas))
-        baselines.append(answers.measure(answers.full, about.metric))
+        baselines.append(answers.measure(answers.full, subject.metric))
     values, low, high, p = tables[0]
     by_draw: NDArray | None = None
     if len(tables) > 1:
@@ -155,7 +155,7 @@ def ablate(
 
     baseline = float(np.mean(baselines))
     seconds = time.perf_counter() - start
-    return Ablation(about, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds, by_draw)
+    return Ablation(subject, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds, by_draw)
 
 
 def run(request: Request) -> Ablation:
@@ -206,7 +206,7 @@ def figure(result: Ablation) -> Figure:
 
 
 def view(result: Ablation) -> View:
-    about, scale = result.subject, result.subject.scale
+    subject, scale = result.subject, result.subject.scale
     costs = scale * result.values
     sure, likely = (int((chosen & (result.values > 0)).sum()) for chosen in (result.certain(), result.significant()))
     hurts = len(result.harmful())
@@ -219,8 +219,8 @@ def view(result: Ablation) -> View:
         (
             Picture(
                 "ablation_histogram",
-                lambda: value_histogram(costs, result.significant(), f"cost, points of {about.called}"),
-                f"How many heads cost how much; the full model has {about.called} {metric(result.baseline, scale)}.",
+                lambda: value_histogram(costs, result.significant(), f"cost, points of {subject.called}"),
+                f"How many heads cost how much; the full model has {subject.called} {metric(result.baseline, scale)}.",
                 COST,
             ),
             heads_table(
@@ -239,8 +239,8 @@ def view(result: Ablation) -> View:
             *_harmful(result),
         ),
         grid=cost_grid(result),
-        about=about.about(result.baseline),
-        rows=about.rows,
+        about=subject.lines(result.baseline),
+        rows=subject.rows,
     )
 
 
@@ -261,14 +261,14 @@ def _harmful(result: Ablation) -> list[Table]:
 
 def cost_grid(result: Ablation) -> Grid:
     """The cost of every head in points, significant ones marked."""
-    about, scale = result.subject, result.subject.scale
+    subject, scale = result.subject, result.subject.scale
     ends = zip(result.interval_low, result.interval_high, strict=True)
     return Grid(
         "ablation_grid",
         result.base,
         scale * result.values,
-        f"cost: points of {about.called} lost",
-        f"Points of {about.called} that the model loses without each head, on {about.counted} of {about.split}.",
+        f"cost: points of {subject.called} lost",
+        f"Points of {subject.called} that the model loses without each head, on {subject.counted} of {subject.split}.",
         tuple(heads_where(result.significant())),
         f"significant (q < {SIGNIFICANT:g})",
         undecided(result.interval_low, result.interval_high),

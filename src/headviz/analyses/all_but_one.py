@@ -24,7 +24,7 @@ from ..reference import find
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from .analysis import arguments, in_points
-from .common import Subject, empty_grid, first_draw, first_remark, predict_all, require_evaluator, subject, sweep
+from .common import Subject, empty_grid, first_draw, first_remark, predict_all, require_evaluator, subject_of, sweep
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -91,7 +91,7 @@ def all_but_one(
     if chooser.clf.digest != evaluator.clf.digest:
         raise OptionError("The heads must be chosen with the same model that they are reported for.")
     evaluator, chooser = first_draw(evaluator), first_draw(chooser)
-    about, chosen_on = subject(evaluator, metric), subject(chooser, metric)
+    subject, chosen_on = subject_of(evaluator, metric), subject_of(chooser, metric)
     heads = present.kept
     total = len(heads) + present.num_layers + 2
     masks = [_only(present, h) for h in heads]
@@ -107,7 +107,7 @@ def all_but_one(
     reported = [
         # the model itself: no difference, whatever the examples
         replace(d, interval_low=0.0, interval_high=0.0) if mask == present else d
-        for mask, d in zip(best_masks, answers.deltas(predictions, about.metric), strict=True)
+        for mask, d in zip(best_masks, answers.deltas(predictions, subject.metric), strict=True)
     ]
     q_values = benjamini_hochberg([d.p_value for d in reported])
     rows, nan = [], float("nan")
@@ -118,8 +118,8 @@ def all_but_one(
         rows.append(BestHead(*head, *change, answers.remark(predicted, evaluator.data.label_names)))
     if progress is not None:
         progress(total, total)
-    baseline = answers.measure(answers.full, about.metric)
-    return AllButOne(about, select, chosen_on, baseline, table, tuple(rows), margin)
+    baseline = answers.measure(answers.full, subject.metric)
+    return AllButOne(subject, select, chosen_on, baseline, table, tuple(rows), margin)
 
 
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:
@@ -199,7 +199,7 @@ def _layer(result: AllButOne, row: BestHead) -> str:
 
 
 def view(result: AllButOne) -> View:
-    about, scale = result.subject, result.subject.scale
+    subject, scale = result.subject, result.subject.scale
     where = "the reported data" if result.select == "same" else "training examples"
     columns = (
         Column("best head", value=lambda r: HeadId(r.layer, r.head)),
@@ -214,7 +214,7 @@ def view(result: AllButOne) -> View:
             Picture(
                 "all_but_one_bars",
                 lambda: figure(result),
-                f"Change of {about.called} when only the best head of one layer is left, chosen on {where}.",
+                f"Change of {subject.called} when only the best head of one layer is left, chosen on {where}.",
                 r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
                 "Heads chosen on the reported data make the cost look smaller; those chosen on training data do not.",
             ),
@@ -227,10 +227,10 @@ def view(result: AllButOne) -> View:
             ),
         ),
         about=(
-            *about.about(result.baseline),
+            *subject.lines(result.baseline),
             ("heads chosen on", f"{result.chosen_on.data}, {result.chosen_on.n:,} examples ({result.select})"),
         ),
-        rows=about.rows,
+        rows=subject.rows,
     )
 
 

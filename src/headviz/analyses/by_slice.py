@@ -29,7 +29,7 @@ from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..storage.exchange import MaskLike
 from .analysis import arguments, in_points
-from .common import SIGNIFICANT, Subject, cost_tables, first_draw, first_remark, predict_all, subject
+from .common import SIGNIFICANT, Subject, cost_tables, first_draw, first_remark, predict_all, subject_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -125,7 +125,7 @@ def by_slice(
     """
     start = time.perf_counter()
     evaluator = first_draw(evaluator)
-    about, data = subject(evaluator, metric), evaluator.data
+    subject, data = subject_of(evaluator, metric), evaluator.data
     members = slices_of(data)
     whole = evaluator.whole(base)
     heads = whole.kept
@@ -137,21 +137,21 @@ def by_slice(
 
     tables = []
     for index in tracked(members.values(), after(progress, len(masks) + 1, total), cancel):
-        deltas = answers.pick(index).deltas([p[index] for p in predictions], about.metric)
+        deltas = answers.pick(index).deltas([p[index] for p in predictions], subject.metric)
         tables.append(cost_tables(whole, heads, deltas))
     values, low, high, p = np.stack(tables, axis=1)  # [S, L, H] each
     q = benjamini_hochberg(p)
 
     without = dict(zip(heads, predictions, strict=True))
     slices = [
-        _slice(name, index, of_slice, answers, without, about.metric, data.label_names)
+        _slice(name, index, of_slice, answers, without, subject.metric, data.label_names)
         for (name, index), *of_slice in zip(members.items(), values, low, high, p, q, strict=True)
     ]
     order = sorted(range(len(slices)), key=lambda k: (-np.nan_to_num(slices[k].cost, nan=-np.inf), slices[k].name))
     return BySlice(
-        about,
+        subject,
         whole,
-        answers.measure(answers.full, about.metric),
+        answers.measure(answers.full, subject.metric),
         data.slice_name or "kind",
         tuple(slices[k] for k in order),
         values=values[order],
@@ -267,12 +267,12 @@ def finding(result: BySlice) -> str:
 
 
 def view(result: BySlice) -> View:
-    about, scale = result.subject, result.subject.scale
-    form, level = "%.2f" if scale == 1 else "%.3f", constant_name(about.metric)
+    subject, scale = result.subject, result.subject.scale
+    form, level = "%.2f" if scale == 1 else "%.3f", constant_name(subject.metric)
     columns = (
         Column("examples", value=attrgetter("n")),
-        Column(about.called, form, attrgetter("baseline")),
-        Column(level, form, attrgetter("constant"), f"the {about.called} of the best constant answer"),
+        Column(subject.called, form, attrgetter("baseline")),
+        Column(level, form, attrgetter("constant"), f"the {subject.called} of the best constant answer"),
         Column("costliest head", value=attrgetter("head")),
         in_points("cost", lambda k: scale * k.cost, lambda k: (scale * k.interval_low, scale * k.interval_high)),
         in_points("elsewhere", lambda k: scale * k.elsewhere),
@@ -289,8 +289,8 @@ def view(result: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(result),
-                f"Points of {about.called} that each {called(result)[0]} loses without a head: the costliest of each, "
-                "then others with a clear cost (rings: q < 0.05), 24 heads at most.",
+                f"Points of {subject.called} that each {called(result)[0]} loses without a head: the costliest of "
+                "each, then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",
@@ -299,7 +299,7 @@ def view(result: BySlice) -> View:
                 "by_slice_table",
                 (Column(kind, value=attrgetter("name")), *columns),
                 result.slices,
-                caption=f"Costs in points. {level[0].upper()}{level[1:]}: the {about.called} of the best constant "
+                caption=f"Costs in points. {level[0].upper()}{level[1:]}: the {subject.called} of the best constant "
                 "answer. Elsewhere: what the same head costs all other examples. The costliest of many heads was "
                 "chosen on these very examples: expect a little less on new ones.",
                 masks=[result.base.without([k.head]) if k.head else None for k in result.slices],
@@ -307,6 +307,6 @@ def view(result: BySlice) -> View:
                 height=None if len(result.slices) <= 24 else 400,
             ),
         ),
-        about=about.about(result.baseline),
-        rows=about.rows,
+        about=subject.lines(result.baseline),
+        rows=subject.rows,
     )

@@ -84,7 +84,7 @@ class Subject(Result):
         """How many units were measured, by their name."""
         return self.units or f"{self.n:,} examples"
 
-    def about(self, baseline: float) -> tuple[tuple[str, str], ...]:
+    def lines(self, baseline: float) -> tuple[tuple[str, str], ...]:
         """What was measured, line by line."""
         return (
             ("model", self.model),
@@ -102,17 +102,17 @@ def require_evaluator(value: object) -> None:
     require_kind(value, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
 
 
-def evaluator_for(subject_of: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
+def evaluator_for(model: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
     """The evaluator itself, or a new one of a model on data."""
     from ..evaluation import dispatch, mask_evaluator
 
-    if isinstance(subject_of, mask_evaluator.MaskEvaluator):
+    if isinstance(model, mask_evaluator.MaskEvaluator):
         if data is not None:
             raise OptionError("This evaluator has its data already. Give an evaluator alone, or a model and data.")
-        return subject_of
+        return model
     if data is None:
         raise OptionError("Give a model and its data, or an evaluator = headviz.evaluator_of(clf, data).")
-    return dispatch.evaluator_of(subject_of, data)
+    return dispatch.evaluator_of(model, data)
 
 
 def require_seconds(value: object) -> None:
@@ -133,7 +133,7 @@ def first_draw(evaluator: E) -> E:
     return next(evaluator.each_draw())
 
 
-def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
+def subject_of(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
     """The subject of an analysis; ``metric`` is one of the task's, its primary one by default."""
     require_evaluator(evaluator)
     clf, data = evaluator.clf, evaluator.data

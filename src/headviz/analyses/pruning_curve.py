@@ -34,7 +34,7 @@ from ..scores.catalogue import TO_PRUNE_BY
 from ..statistics.intervals import over_draws
 from .ablation import ablate
 from .analysis import SEED, in_points
-from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject
+from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -331,7 +331,7 @@ def pruning_curves(
     [0.0, 0.5, 1.0]
     """
     evaluator = first_draw(evaluator)
-    about, present = subject(evaluator, metric), evaluator.clf.present
+    subject, present = subject_of(evaluator, metric), evaluator.clf.present
     check_steps(step, until, keep_per_layer, present.num_heads)
     require_kind(orders, Mapping, "{'my order': scores.values}")
     if not orders:
@@ -343,13 +343,13 @@ def pruning_curves(
                 f"{present.num_layers} layers × {present.num_heads} heads."
             )
     plans = {n: ordered_by(present, values, step, until, keep_per_layer, seed=seed) for n, values in orders.items()}
-    return measured(evaluator, plans, about, margin, progress, cancel)
+    return measured(evaluator, plans, subject, margin, progress, cancel)
 
 
 def measured(
     evaluator: MaskEvaluator,
     orders: Mapping[str, Order],
-    about: Subject,
+    subject: Subject,
     margin: float,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -359,11 +359,11 @@ def measured(
     masks = list(dict.fromkeys(mask for order in orders.values() for plan in order.plans for mask in plan))
     answers, predicted = predict_all(evaluator, masks, progress=progress, cancel=cancel)
     predictions = dict(zip(masks, predicted, strict=True))
-    baseline = answers.measure(answers.full, about.metric)
-    constant = constant_of(evaluator, about.metric)
+    baseline = answers.measure(answers.full, subject.metric)
+    constant = constant_of(evaluator, subject.metric)
     labels = evaluator.data.label_names
     points = {}
-    for mask, d in zip(masks, answers.deltas(predicted, about.metric), strict=True):
+    for mask, d in zip(masks, answers.deltas(predicted, subject.metric), strict=True):
         # the full model itself: no difference, whatever the examples
         ends = (0.0, 0.0) if mask == present else (d.interval_low, d.interval_high)
         remark = answers.remark(predictions[mask], labels)
@@ -374,7 +374,7 @@ def measured(
     @cache
     def over_random(mask: HeadMask, other: HeadMask) -> float:
         """The lower end of what one mask keeps more than another."""
-        (d,) = answers.against(predictions[other]).deltas([predictions[mask]], about.metric, tested=False)
+        (d,) = answers.against(predictions[other]).deltas([predictions[mask]], subject.metric, tested=False)
         return float(d.interval_low)
 
     def point(mask: HeadMask, draw: int) -> CurvePoint:
@@ -384,9 +384,9 @@ def measured(
     def curve(name: str, order: Order) -> Curve:
         steps = zip(*order.plans, strict=True)
         means = tuple(averaged([point(mask, draw) for draw, mask in enumerate(step)]) for step in steps)
-        return Curve(name, means, margin / about.scale, order.tied, order.heads)
+        return Curve(name, means, margin / subject.scale, order.tied, order.heads)
 
-    return PruningCurves(about, baseline, tuple(curve(*item) for item in orders.items()), constant, margin)
+    return PruningCurves(subject, baseline, tuple(curve(*item) for item in orders.items()), constant, margin)
 
 
 def run(request: Request) -> PruningCurves:
@@ -482,7 +482,7 @@ def view(result: PruningCurves) -> View:
             "Heads masked lowest score first; bands are the 95 % paired intervals. Dotted: the order of single "
             f"ablations, which has seen these answers{level}.",
         ),
-        about=result.subject.about(result.baseline),
+        about=result.subject.lines(result.baseline),
         rows=result.subject.rows,
     )
 

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from .. import plugins
 from ..analyses import ablation
-from ..answers.metrics import constant_name, continued, metric_title
+from ..answers.metrics import constant_name, continued
 from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
 from ..display.numbers import span
@@ -320,10 +320,8 @@ def _ablation(view: RunView) -> tuple[str, go.Figure, str] | None:
     if not view.outcome:
         return None
     result = ablation.Ablation.from_dict(view.outcome)
-    about = result.subject
-    sentence = (
-        f"Points of {metric_title(about.metric)} that {about.model} loses without each head, on {about.n:,} examples."
-    )
+    subject = result.subject
+    sentence = f"Points of {subject.called} that {subject.model} loses without each head, on {subject.n:,} examples."
     sentence += order_note(result.tied, len(result.base.kept))
     return "Cost of every head", ablation.figure(result), sentence
 

@@ -211,7 +211,7 @@ def finding(result: Dynamics) -> str:
 
 def view(result: Dynamics) -> View:
     last = result.checkpoints[-1]
-    about = last.curves.subject
+    subject = last.curves.subject
     shares = columns("%.3f", "unpruned", "share off", "share of unpruned", "corrected")
     ties = ties_of_curves([replace(c.curves.curves[0], name=c.name) for c in result.checkpoints], "in")
     return View(
@@ -221,8 +221,8 @@ def view(result: Dynamics) -> View:
                 "dynamics_curves",
                 lambda: figure(result),
                 f"Each line is one checkpoint, pruned in the order of its own {result.score} score, later ones "
-                f"stronger; the last one reaches {metric(last.baseline, about.scale)} unpruned. Dotted: "
-                f"{constant_name(about.metric) if _corrected(result) else 'nothing left'}.",
+                f"stronger; the last one reaches {metric(last.baseline, subject.scale)} unpruned. Dotted: "
+                f"{constant_name(subject.metric) if _corrected(result) else 'nothing left'}.",
                 r"(m(\text{masked}) - m(\text{constant})) / (m(\text{full}) - m(\text{constant}))"
                 if _corrected(result)
                 else r"m(\text{masked}) / m(\text{full})",
@@ -240,7 +240,7 @@ def view(result: Dynamics) -> View:
                 height=300,
             ),
         ),
-        about=(("data", f"{about.data}, {about.n:,} examples"), ("metric", about.called)),
+        about=(("data", f"{subject.data}, {subject.n:,} examples"), ("metric", subject.called)),
         note="Checkpoints are models on the way; the one that was saved at the end may be another.",
     )
 

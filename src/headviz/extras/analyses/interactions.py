@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
 from ...analyses.analysis import arguments
-from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
+from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject_of
 from ...attention import HeadCall, gate_of
 from ...display.figures.heads import pair_map
 from ...display.numbers import number, signed
@@ -163,11 +163,11 @@ def view(result: Interactions) -> View:
         groups = [[", ".join(map(str, group)), len(group)] for group in result.groups]
         caption = "Heads joined by pairs that stand in for each other."
         parts.append(Table("interactions_groups", ("heads", "how many"), groups, caption))
-    about = result.subject.about(result.loss)
+    lines = result.subject.lines(result.loss)
     return View(
         finding(result),
         tuple(parts),
-        about=(*about[:2], ("loss", f"{result.loss:.4f}"), *about[3:]),
+        about=(*lines[:2], ("loss", f"{result.loss:.4f}"), *lines[3:]),
         rows=result.subject.rows,
         note="In loss; Backup pairs asks the same of the metric. A pair may be clear in one only.",
     )
@@ -197,7 +197,7 @@ def interactions(
     """
     require_classes(evaluator)
     evaluator = first_draw(evaluator)
-    about = subject(evaluator)
+    subject = subject_of(evaluator)
     if evaluator.gold is None:
         raise TaskError("Interactions are of the loss, and these data have no gold labels.")
     require_seconds(seconds)
@@ -231,7 +231,7 @@ def interactions(
     if progress is not None:
         progress(2 * len(heads), 2 * len(heads))
     spent = time.perf_counter() - start
-    return Interactions(about, float(whole.mean()), len(drawn), heads, matrix, rows, spent)
+    return Interactions(subject, float(whole.mean()), len(drawn), heads, matrix, rows, spent)
 
 
 def _estimated(

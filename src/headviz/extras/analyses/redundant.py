@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...analyses.ablation import Ablation, ablate
 from ...analyses.analysis import arguments, in_points
-from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
+from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject_of
 from ...answers.comparison import Answers
 from ...display.figures.heads import changes
 from ...display.figures.style import WORSE
@@ -115,7 +115,7 @@ def redundant(
     if ablation is None:
         single = ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
     else:
-        single = _same(ablation, subject(evaluator, metric or ablation.subject.metric))
+        single = _same(ablation, subject_of(evaluator, metric or ablation.subject.metric))
     costly = clear(single.interval_low, single.interval_high, single.p_value, level) & (single.values > 0)
     harmless = [h for h in single.base.kept if not costly[h]]  # without an interval it counts as harmless
     answers = evaluator.answers(single.base, cancel=cancel)
@@ -161,10 +161,10 @@ def redundant(
 _SAME_FIELDS = {"digest": "model", "data_digest": "data", "metric": "metric", "stand_in": "stand-in for heads"}
 
 
-def _same(single: Ablation, about: Subject) -> Ablation:
+def _same(single: Ablation, subject: Subject) -> Ablation:
     """The ablation, if it is of this model and these data, in this metric, with the same in the heads' place."""
     for name, title in _SAME_FIELDS.items():
-        if getattr(single.subject, name) != getattr(about, name):
+        if getattr(single.subject, name) != getattr(subject, name):
             raise OptionError(
                 f"The ablation is of another {title} than this search. Leave it out, or measure it again."
             )
@@ -256,7 +256,7 @@ def view(result: Redundant) -> View:
         f"cost{'' if many != 1 else 's'} clearly more together than the sum of both "
         f"({result.evaluated:,} of {result.candidates:,} pairs tried).",
         parts if many else (),
-        about=result.subject.about(result.baseline),
+        about=result.subject.lines(result.baseline),
         rows=result.subject.rows,
         note=note,
     )

@@ -18,7 +18,7 @@ from ...analyses import pruning_curve
 from ...analyses.ablation import Ablation, ablate
 from ...analyses.all_but_one import AllButOne, Select, all_but_one
 from ...analyses.analysis import SEED
-from ...analyses.common import Subject, require_evaluator, subject
+from ...analyses.common import Subject, require_evaluator, subject_of
 from ...analyses.pruning_curve import Curve, PruningCurves, check_steps, measured, ordered_by
 from ...display import numbers
 from ...display.recipes import Code, call
@@ -116,7 +116,7 @@ def stack_curves(
     A point's ``sparsity`` is the share of the *stack's* heads that are off, as in Fig. 4. Heads that tie go in ten
     orders, drawn from ``seed``.
     """
-    about, clf = subject(evaluator, metric), evaluator.clf
+    subject, clf = subject_of(evaluator, metric), evaluator.clf
     present = clf.present
     check_steps(step, 1.0, 0, present.num_heads)
     if np.shape(scores) != (present.num_layers, present.num_heads):
@@ -128,7 +128,7 @@ def stack_curves(
     orders = {
         stack: ordered_by(present, scores, step, among=heads, seed=seed) for stack, heads in stacks.items() if heads
     }
-    curves = measured(evaluator, orders, about, margin, progress, cancel)
+    curves = measured(evaluator, orders, subject, margin, progress, cancel)
 
     def of_stack(curve: Curve) -> Curve:
         absent, size = len(present.off), len(stacks[curve.name])
@@ -230,14 +230,14 @@ def figure(result: StackReport) -> Figure:
 
 
 def view(result: StackReport) -> View:
-    about = result.subject
+    subject = result.subject
     free = [f"{100 * c.free:.0f} % of {c.name}" for c in result.curves.curves]
     single = [
-        [f"{t.stack} {i}", *(_marked(about.scale * v, m) for v, m in zip(row, t.marked[i], strict=True))]
+        [f"{t.stack} {i}", *(_marked(subject.scale * v, m) for v, m in zip(row, t.marked[i], strict=True))]
         for t in result.tables
         for i, row in enumerate(t.deltas)
     ]
-    kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in result.rows]
+    kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(subject.scale * r.delta, r.marked)] for r in result.rows]
     return View(
         f"Lowest {result.score} first, a loss of more than {result.curves.margin:g} points is excluded up to: "
         f"{', '.join(free)}.",
@@ -251,7 +251,7 @@ def view(result: StackReport) -> View:
                 "stack_single",
                 ("stack and layer", *(f"H{h}" for h in range(result.tables[0].deltas.shape[1]))),
                 single,
-                f"Change of {about.metric} in points without one head; * p < 0.01.",
+                f"Change of {subject.metric} in points without one head; * p < 0.01.",
             ),
             Table(
                 "stack_kept",
@@ -260,8 +260,8 @@ def view(result: StackReport) -> View:
                 "One head of a layer kept, all others of that layer off; * p < 0.01.",
             ),
         ),
-        about=about.about(result.baseline),
-        rows=about.rows,
+        about=subject.lines(result.baseline),
+        rows=subject.rows,
     )
 
 

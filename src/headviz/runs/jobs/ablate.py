@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...analyses.ablation import Ablation
-from ...analyses.common import Subject, empty_grid, subject, sweep
+from ...analyses.common import Subject, empty_grid, subject_of, sweep
 from ...engine import Tools
 from ...heads import HeadMask, parse_heads
 from ...models.source import Source
@@ -44,7 +44,7 @@ def make(spec: Mapping[str, Any]) -> AblationJob:
     return AblationJob(AblationSpec.from_options(spec))
 
 
-# about, sources, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
+# subject, sources, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
 State = dict[str, Any]
 
 
@@ -87,7 +87,7 @@ class AblationJob(SourcesJob):
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         loaded, evaluator = tools.loaded, tools.loaded.shared
-        about = subject(evaluator, self.spec.metric)
+        subject = subject_of(evaluator, self.spec.metric)
         begun = time.perf_counter()
 
         if piece == CHECK:
@@ -96,10 +96,10 @@ class AblationJob(SourcesJob):
             answers = evaluator.answers(base, cancel=tools.cancel)
             return json.dumps(
                 {
-                    "about": plain(about),
+                    "about": plain(subject),
                     "sources": loaded.sources,
                     "base": {"layers": base.num_layers, "heads": base.num_heads, "mask": base.hex},
-                    "baseline": answers.measure(answers.full, about.metric),
+                    "baseline": answers.measure(answers.full, subject.metric),
                     "seconds": time.perf_counter() - begun,
                 }
             ).encode()
@@ -108,7 +108,7 @@ class AblationJob(SourcesJob):
         _, deltas = sweep(
             evaluator,
             [base.without([h]) for h in heads],
-            about.metric,
+            subject.metric,
             reference=base,
             progress=of_phase(tools.progress, "evaluating"),
             cancel=tools.cancel,
