@@ -5,7 +5,7 @@ import torch
 
 from distillation.test_partition import copied
 from headviz.errors import ModelError, OptionError
-from headviz.extras.distillation.layer_removal import KEPT, ZEROED, Partition, Piece, remove
+from headviz.extras.distillation.layer_removal import KEPT, ZEROED, Entries, Partition, remove
 from headviz.extras.distillation.plan import PosteriorOptions
 from headviz.extras.distillation.posterior import FileIterates, MemoryIterates, Posterior, Prior, save_iterate
 from headviz.extras.distillation.removal import Removal
@@ -38,8 +38,8 @@ def partition():
     """``a`` loses a row to v1 and a row to v2, ``b`` stays, of ``c`` columns go to v1 and v2."""
     idx = torch.tensor
     shapes = {n: torch.Size(s) for n, s in SHAPES.items()}
-    kept = {"A": Piece("a", 0, idx([0])), "B": Piece("b"), "C": Piece("c", 1, idx([0, 3, 4]))}
-    return Partition(shapes, kept, (Piece("a", 0, idx([2])), Piece("c", 1, idx([1]))))
+    kept = {"A": Entries("a", 0, idx([0])), "B": Entries("b"), "C": Entries("c", 1, idx([0, 3, 4]))}
+    return Partition(shapes, kept, (Entries("a", 0, idx([2])), Entries("c", 1, idx([1]))))
 
 
 def dense(mean, its, options, part):
@@ -109,7 +109,7 @@ def test_whole_tensors_may_be_zeroed_and_none_left_over(zeroed):
     """As Theorem 2 zeroes all of an attention, and Theorem 4 a part of it."""
     mean, its = drawn()
     shapes = {n: torch.Size(s) for n, s in SHAPES.items()}
-    part = Partition(shapes, {"C": Piece("c")}, tuple(map(Piece, zeroed)))
+    part = Partition(shapes, {"C": Entries("c")}, tuple(map(Entries, zeroed)))
     assert (part.sizes["useless"] == 0) == (zeroed == "ab")
     m, r = ours(Prior(Posterior(mean, MemoryIterates(its), HALF), part))
     want_m, want_r = dense(mean, its, HALF, part)

@@ -8,7 +8,7 @@ import torch
 
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.extras.distillation.layer_removal import KEPT, USELESS, ZEROED, Partition, Piece, remove, zeroed_model
+from headviz.extras.distillation.layer_removal import KEPT, USELESS, ZEROED, Entries, Partition, remove, zeroed_model
 from headviz.extras.distillation.removal import Removal
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
@@ -262,4 +262,4 @@ def test_families_without_separate_layers_say_so():
 
 def test_a_weight_cannot_be_kept_and_zeroed():
     with pytest.raises(ModelError, match="at once"):
-        Partition({"w": torch.Size([3])}, {"w": Piece("w")}, (Piece("w"),))
+        Partition({"w": torch.Size([3])}, {"w": Entries("w")}, (Entries("w"),))

@@ -57,13 +57,13 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
             super().__init__()
             self.a, self.b, self.c = (torch.nn.Parameter(torch.randn(s)) for s in ((3, 2), (4,), (2,)))
 
-    from headviz.extras.distillation.layer_removal import Partition, Piece
+    from headviz.extras.distillation.layer_removal import Entries, Partition
 
     torch.manual_seed(0)
     model = Small()
     weights = dict(model.named_parameters())
     shapes = {n: p.shape for n, p in weights.items()}
-    part = Partition(shapes, {"a": Piece("a"), "b": Piece("b", 0, torch.tensor([0, 2]))}, (Piece("c"),))
+    part = Partition(shapes, {"a": Entries("a"), "b": Entries("b", 0, torch.tensor([0, 2]))}, (Entries("c"),))
     options = PosteriorOptions(covariance, shrinkage=0.5, scale=2.0)
     prior = Prior(Posterior(weights, noisy(model, 6, 0.5), options), part)
     blocks = [prior.block(n) for n in ("a", "b")]

@@ -26,7 +26,7 @@ from .removal import Removal
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Entries:
     """Some entries of one of the teacher's tensors: those at ``index`` along ``dim``, or all of them."""
 
     name: str
@@ -54,8 +54,9 @@ class Piece:
 
 
 def _remove_heads(
-    clf: TransformerModel, mask: HeadMask, kept: dict[str, Piece], zeroed: list[Piece], by: str
+    clf: TransformerModel, mask: HeadMask, kept: dict[str, Entries], zeroed: list[Entries], by: str
 ) -> TransformerModel:
+    """The model without these heads. Adds to ``kept`` and ``zeroed`` what became of the teacher's weights."""
     smaller = prune(clf, mask)
     names = {id(m): name for name, m in clf.model.named_modules()}
     for row in range(clf.num_layers):
@@ -66,18 +67,18 @@ def _remove_heads(
             matrix, index = part.matrix, part.index.cpu()
             removed = torch.ones(matrix.weight.shape[part.dim], dtype=torch.bool)
             removed[index] = False
-            pieces = [("weight", part.dim)]
+            tensors = [("weight", part.dim)]
             if part.side == IN:
                 is_zeroed = by in ("", "all")
             else:
                 is_zeroed = any(matrix is m for m in zeroed_maps)
                 if matrix.bias is not None:
-                    pieces.append(("bias", 0))
-            for kind, dim in pieces:
+                    tensors.append(("bias", 0))
+            for kind, dim in tensors:
                 name = f"{names[id(matrix)]}.{kind}"
-                kept[name] = Piece(name, dim, index)
+                kept[name] = Entries(name, dim, index)
                 if is_zeroed:
-                    zeroed.append(Piece(name, dim, removed.nonzero()[:, 0]))
+                    zeroed.append(Entries(name, dim, removed.nonzero()[:, 0]))
     return smaller
 
 
@@ -92,14 +93,14 @@ def _zeroed_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
     return {"": [], "v": [value], "qkv": [query, key, value], "all": [query, key, value]}[by]
 
 
-def _cut_tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:
+def _cut_tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Entries]) -> None:
     """Position tables have a column for every head that is left in any layer of their stack."""
     names = {id(m): name for name, m in clf.model.named_modules()}
     for (table, rows), (_, new_rows) in zip(position_tables(clf), position_tables(smaller), strict=True):
         old, new = table_columns(clf.present, rows), table_columns(smaller.present, new_rows)
         if old != new:
             name = f"{names[id(table)]}.weight"
-            kept[name] = Piece(name, 1, torch.tensor([old.index(h) for h in new], dtype=torch.long))
+            kept[name] = Entries(name, 1, torch.tensor([old.index(h) for h in new], dtype=torch.long))
 
 
 # layers ----------------------------------------------------------------------------------------
@@ -109,9 +110,10 @@ def _remove_layers(
     clf: TransformerModel,
     stacks: Mapping[str, Layers],
     layers: Sequence[StackLayer],
-    kept: dict[str, Piece],
-    zeroed: list[Piece],
+    kept: dict[str, Entries],
+    zeroed: list[Entries],
 ) -> TransformerModel:
+    """The model without these layers. Adds to ``kept`` and ``zeroed`` what became of the teacher's weights."""
     model: Any = clf.model  # a copy already
     before = {id(p): name for name, p in model.named_parameters()}
     names = {id(m): name for name, m in model.named_modules()}
@@ -123,7 +125,7 @@ def _remove_layers(
         for layer in sorted(removed):
             for path in parts.writes:
                 writer = modules[layer].get_submodule(path)
-                zeroed += [Piece(f"{names[id(writer)]}.{name}") for name, _ in writer.named_parameters()]
+                zeroed += [Entries(f"{names[id(writer)]}.{name}") for name, _ in writer.named_parameters()]
             removed_rows.update(rows_of(clf, stack, layer))
         numbers = [i for i in range(len(modules)) if i not in removed]
         _keep_layers(model, parts, modules, numbers)
@@ -235,8 +237,8 @@ class Partition:
     """Which of the teacher's weights are kept, useless and zeroed."""
 
     shapes: Mapping[str, torch.Size]  # of the teacher's tensors
-    kept: Mapping[str, Piece]  # the student's name -> entries of the teacher
-    zeroed: tuple[Piece, ...]
+    kept: Mapping[str, Entries]  # the student's name -> entries of the teacher
+    zeroed: tuple[Entries, ...]
     exact: bool = True
     remark: str = ""
 
@@ -247,27 +249,27 @@ class Partition:
 
     def _counts(self, name: str) -> Tensor:
         counts = torch.zeros(self.shapes[name], dtype=torch.int8)
-        for piece in (*self.kept.values(), *self.zeroed):
-            if piece.name == name:
-                entries = torch.zeros_like(counts)
-                piece.fill(entries, 1)
-                counts += entries
+        for entries in (*self.kept.values(), *self.zeroed):
+            if entries.name == name:
+                count = torch.zeros_like(counts)
+                entries.fill(count, 1)
+                counts += count
         return counts
 
     def roles(self, name: str) -> Tensor:
         """KEPT, USELESS or ZEROED for every entry of one of the teacher's tensors."""
         roles = torch.full(self.shapes[name], USELESS, dtype=torch.int8)
-        for role, pieces in ((KEPT, self.kept.values()), (ZEROED, self.zeroed)):
-            for piece in pieces:
-                if piece.name == name:
-                    piece.fill(roles, role)
+        for role, group in ((KEPT, self.kept.values()), (ZEROED, self.zeroed)):
+            for entries in group:
+                if entries.name == name:
+                    entries.fill(roles, role)
         return roles
 
     @property
     def sizes(self) -> dict[str, int]:
         """How many weights are kept, useless and zeroed; together they are all of the teacher's."""
         kept, zeroed = (
-            sum(p.shape_in(self.shapes[p.name]).numel() for p in pieces) for pieces in (self.kept.values(), self.zeroed)
+            sum(e.shape_in(self.shapes[e.name]).numel() for e in group) for group in (self.kept.values(), self.zeroed)
         )
         total = sum(shape.numel() for shape in self.shapes.values())
         return {"kept": kept, "useless": total - kept - zeroed, "zeroed": zeroed}
@@ -296,8 +298,8 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
     stacks = stacks_of(clf.family) if removal.ffn or removal.layers else {}
     require_places(clf, stacks, removal)
     mask = _mask(clf, removal) if removal.heads else None
-    kept = {name: Piece(name) for name, _ in clf.model.named_parameters()}
-    zeroed: list[Piece] = []
+    kept = {name: Entries(name) for name, _ in clf.model.named_parameters()}
+    zeroed: list[Entries] = []
     if mask is None:
         smaller = dataclasses.replace(clf, model=copy.deepcopy(clf.model))
     else:
@@ -309,10 +311,10 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
         for m in inner:
             for kind, _ in m.named_parameters():
                 name = f"{names[id(m)]}.{kind}"
-                kept[name] = Piece(name, 0, nothing)
+                kept[name] = Entries(name, 0, nothing)
         name = f"{names[id(outer)]}.weight"
-        kept[name] = Piece(name, 1, nothing)
-        zeroed.append(Piece(name))
+        kept[name] = Entries(name, 1, nothing)
+        zeroed.append(Entries(name))
     hollow(smaller.model, removal.ffn, stacks)
     if removal.layers:
         smaller = _remove_layers(smaller, stacks, removal.layers, kept, zeroed)
@@ -352,8 +354,8 @@ def _head_name(clf: TransformerModel, head: HeadId) -> str:
 def _check(student: nn.Module, partition: Partition) -> None:
     """Make sure that every tensor of the student comes from entries of the teacher that have its shape."""
     for name, weight in student.named_parameters():
-        piece = partition.kept.get(name)
-        if piece is None or piece.shape_in(partition.shapes[piece.name]) != weight.shape:
+        entries = partition.kept.get(name)
+        if entries is None or entries.shape_in(partition.shapes[entries.name]) != weight.shape:
             raise ModelError(f"The student's {name} has no counterpart in the teacher. Please report this model.")
 
 
@@ -362,6 +364,6 @@ def zeroed_model(model: nn.Module, partition: Partition) -> Any:
     zeroed = copy.deepcopy(model)
     weights = dict(zeroed.named_parameters())
     with torch.no_grad():
-        for piece in partition.zeroed:
-            piece.fill(weights[piece.name], 0.0)
+        for entries in partition.zeroed:
+            entries.fill(weights[entries.name], 0.0)
     return zeroed

@@ -40,7 +40,7 @@ from torch import Tensor, nn
 
 from ...errors import ModelError, OptionError
 from ...storage.writing import replacing
-from .layer_removal import Partition, Piece
+from .layer_removal import Entries, Partition
 from .plan import PosteriorOptions, check_rank
 
 # -----------------------------------------------------------------------------------------------
@@ -262,13 +262,13 @@ def _rows(iterates: Iterates, partition: Partition, independent: bool) -> tuple[
     """The kept weights that are looked at [rows, n] and all zeroed ones [rows, m]."""
     total = partition.sizes["kept"]
     every = max(1, -(-total // SAMPLE))
-    kept = [_taken(iterates, piece, independent)[:, ::every] for piece in partition.kept.values()]
-    zeroed = [_taken(iterates, piece, independent) for piece in partition.zeroed]
+    kept = [_taken(iterates, entries, independent)[:, ::every] for entries in partition.kept.values()]
+    zeroed = [_taken(iterates, entries, independent) for entries in partition.zeroed]
     return torch.cat(kept, dim=1), torch.cat(zeroed, dim=1)
 
 
-def _taken(iterates: Iterates, piece: Piece, independent: bool) -> Tensor:
-    rows = piece.take(iterates.stack(piece.name), leading=1).flatten(1).double()
+def _taken(iterates: Iterates, entries: Entries, independent: bool) -> Tensor:
+    rows = entries.take(iterates.stack(entries.name), leading=1).flatten(1).double()
     return rows if independent else rows[1:] - rows[:-1]
 
 
@@ -324,13 +324,13 @@ class Prior:
         rank = self.posterior.rank
         inner = torch.zeros(rank, rank, dtype=torch.float64)
         b = torch.zeros(rank, dtype=torch.float64)
-        for piece in self.partition.zeroed:
-            block = self.posterior.block(piece.name)
-            mean = piece.take(block.mean).flatten().double()
-            diagonal = piece.take(block.diagonal).flatten().double()
+        for entries in self.partition.zeroed:
+            block = self.posterior.block(entries.name)
+            mean = entries.take(block.mean).flatten().double()
+            diagonal = entries.take(block.diagonal).flatten().double()
             self.raised += int((diagonal < self.least).sum())
             diagonal.clamp_(min=self.least)
-            factor = piece.take(block.factor, leading=1).flatten(1).double()
+            factor = entries.take(block.factor, leading=1).flatten(1).double()
             scaled = factor / diagonal
             inner += scaled @ factor.T
             b += scaled @ mean
@@ -350,10 +350,10 @@ class Prior:
 
     def block(self, name: str) -> Block:
         """One of the student's tensors: m, and R as diagonal and factor."""
-        piece = self.partition.kept[name]
-        block = self.posterior.block(piece.name)
-        mean, diagonal = piece.take(block.mean), piece.take(block.diagonal).clamp(min=self.least)
-        factor = piece.take(block.factor, leading=1)  # [r, *shape]
+        entries = self.partition.kept[name]
+        block = self.posterior.block(entries.name)
+        mean, diagonal = entries.take(block.mean), entries.take(block.diagonal).clamp(min=self.least)
+        factor = entries.take(block.factor, leading=1)  # [r, *shape]
         flat = factor.flatten(1)
         mean = mean - (self.shift @ flat).view(mean.shape)
         return Block(mean, diagonal, (self.root @ flat).view(factor.shape))
@@ -366,8 +366,8 @@ class Prior:
     def moved(self) -> float:
         """How far the conditional mean lies from the copied weights, relative to their length."""
         distance = length = 0.0
-        for name, piece in self.partition.kept.items():
-            copied = piece.take(self.posterior.mean[piece.name]).detach().float().cpu()
+        for name, entries in self.partition.kept.items():
+            copied = entries.take(self.posterior.mean[entries.name]).detach().float().cpu()
             distance += float((self.block(name).mean - copied).double().square().sum())
             length += float(copied.double().square().sum())
         return (distance / length) ** 0.5 if length else 0.0

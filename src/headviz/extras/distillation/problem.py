@@ -22,7 +22,7 @@ from ...evaluation.plain import class_order, encode_data, gold_for
 from ...models.folders import fresh
 from ...progress import Cancel, tracked
 from ...tasks import constant, metrics
-from .layer_removal import Partition, Piece
+from .layer_removal import Entries, Partition
 from .plan import TrainingOptions
 
 if TYPE_CHECKING:
@@ -256,5 +256,5 @@ def without_attention(model: Any, by: str = "") -> tuple[Any, Partition]:
         for name, p in student.named_parameters():
             p.copy_(weights[name])
     shapes = {name: p.shape for name, p in weights.items()}
-    kept = {name: Piece(name) for name, _ in student.named_parameters()}
-    return student.eval(), Partition(shapes, kept, tuple(Piece(f"attention.{name}") for name in ZEROED[by]))
+    kept = {name: Entries(name) for name, _ in student.named_parameters()}
+    return student.eval(), Partition(shapes, kept, tuple(Entries(f"attention.{name}") for name in ZEROED[by]))
