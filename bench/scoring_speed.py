@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.attribution.integration import sweep, swept
+from headviz.attribution.integration import sweep, sweep_groups
 from headviz.attribution.rules import PathOptions
 from headviz.models.fast.linear import linear
 from headviz.scores.map_values import map_values
@@ -59,7 +59,7 @@ def main() -> None:
     sweep(clf, some[:4], [None] * 4, options)
 
     start = time.process_time()
-    maps = list(swept(clf, some, [None] * len(some), options))
+    maps = list(sweep_groups(clf, some, [None] * len(some), options))
     integration = (time.process_time() - start) / len(some)
     start = time.process_time()
     tables = [value() for result in maps for value in map_values(result, clf.present.array())]

@@ -14,7 +14,7 @@ if frame.controls():
     view = state.view()  # a score that a link named wrongly is corrected there
 left, right = st.columns([5, 6], gap="large")
 with left:
-    board.grid(shape.present, scoring.ordering(view), rows=shape.rows, following=cost.following(shape.present))
+    board.grid(shape.present, scoring.ordering(view), rows=shape.rows, next_costs=cost.next_costs(shape.present))
     st.caption(board.HOW)
     with st.container(key="hint_keys"):
         st.caption(board.HOW_WITH_KEYS)

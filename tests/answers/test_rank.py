@@ -111,7 +111,7 @@ def test_queries_stay_whole(data: Dataset) -> None:
     assert [len(part.texts) for part in parts] == [30, 30, 20]
     turned = data.subset(range(len(data))[::-1])
     assert set(headviz.sample(turned, 20, length_filter="none").texts) == set(parts[2].texts)
-    order = [data.texts[i] for i in mask_evaluator.in_order(data)]
+    order = [data.texts[i] for i in mask_evaluator.stratified_order(data)]
     assert len([1 for a, b in pairwise(order) if a != b]) == len(QUERIES) - 1
 
 

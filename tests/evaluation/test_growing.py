@@ -100,7 +100,7 @@ def test_the_mask_starts_where_the_reference_is_and_progress_never_goes_back(
 
 def test_parts_hold_each_class_in_proportion_and_do_not_hang_on_the_file(large: None) -> None:
     data = some_data(90, seed=3)
-    order = mask_evaluator.in_order(data)
+    order = mask_evaluator.stratified_order(data)
     assert sorted(order) == list(range(90))
     shares = data.gold
     for n in (9, 30, 64):
@@ -108,7 +108,9 @@ def test_parts_hold_each_class_in_proportion_and_do_not_hang_on_the_file(large: 
             expected = n * (shares == label).mean()
             assert abs((shares[order[:n]] == label).sum() - expected) <= 1
     turned = data.subset(range(89, -1, -1))
-    assert [data.texts[i] for i in order[:30]] == [turned.texts[i] for i in mask_evaluator.in_order(turned)[:30]]
+    assert [data.texts[i] for i in order[:30]] == [
+        turned.texts[i] for i in mask_evaluator.stratified_order(turned)[:30]
+    ]
 
 
 def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
@@ -136,7 +138,7 @@ def test_answers_that_are_no_numbers_are_refused_before_the_first_step(large: No
 
 
 def test_a_large_model_answers_on_two_examples_first_without_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_evaluator, "AT_FIRST", 0.0)
+    monkeypatch.setattr(mask_evaluator, "SLOW_FIRST_PART", 0.0)
     monkeypatch.setattr(mask_evaluator, "ONE_PART", 0.0)
     monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
     clf, data = tiny_classifier(spread=0.15), some_data(60)

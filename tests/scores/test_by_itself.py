@@ -160,7 +160,7 @@ def started(swept: Callable[..., Any], options: Any, texts: int, layers: int = 3
 
 
 @pytest.mark.parametrize(
-    ("swept", "options"), [(integration.swept, PathOptions(4)), (attattr.swept, AttAttrOptions(4))]
+    ("swept", "options"), [(integration.sweep_groups, PathOptions(4)), (attattr.sweep_groups, AttAttrOptions(4))]
 )
 def test_a_batch_starts_no_more_than_one_text(swept: Any, options: Any, fetched: list[int]) -> None:
     assert started(swept, options, 10) == started(swept, options, 2)
@@ -169,8 +169,8 @@ def test_a_batch_starts_no_more_than_one_text(swept: Any, options: Any, fetched:
 def test_sums_over_the_path_start_as_much_for_many_layers_as_for_one(fetched: list[int]) -> None:
     """A rule that takes three times as many parts of the sum adds as much with two layers as with six."""
     more = [
-        started(integration.swept, PathOptions(8, "richardson"), 2, layers)
-        - started(integration.swept, PathOptions(8, "trapezoid"), 2, layers)
+        started(integration.sweep_groups, PathOptions(8, "richardson"), 2, layers)
+        - started(integration.sweep_groups, PathOptions(8, "trapezoid"), 2, layers)
         for layers in (2, 6)
     ]
     assert more[0] == more[1]
@@ -208,7 +208,7 @@ def test_answers_for_each_token_are_waited_for_once(job: str, fetched: list[int]
 
 def test_what_will_be_read_of_maps_does_not_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither their statistics nor the maps themselves, which are on their way: the next maps need the memory."""
-    clf, swept, seen = tiny_classifier(layers=2), integration.swept, list[weakref.ref[walk.Swept]]()
+    clf, swept, seen = tiny_classifier(layers=2), integration.sweep_groups, list[weakref.ref[walk.Swept]]()
 
     def watched(*args: Any, **options: Any) -> Iterator[walk.Swept]:
         def noted(group: walk.Swept) -> walk.Swept:
@@ -219,7 +219,7 @@ def test_what_will_be_read_of_maps_does_not_hold_them(monkeypatch: pytest.Monkey
         return map(noted, swept(*args, **options))
 
     as_there(monkeypatch)
-    monkeypatch.setattr(integration, "swept", watched)
+    monkeypatch.setattr(integration, "sweep_groups", watched)
     monkeypatch.setattr(integration, "GPU_TOKENS", 200)  # several groups
     headviz.score_heads(clf, made(12), "conductance-spearman", cache=False)
     assert len(seen) > 2
@@ -232,7 +232,7 @@ def test_what_was_computed_for_one_statistic_stays_when_another_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A GPU computes only what is asked for; a processor reads it, and computes all."""
-    clf, data, store, swept = tiny_classifier(layers=2), made(6), Store(tmp_path), integration.swept
+    clf, data, store, swept = tiny_classifier(layers=2), made(6), Store(tmp_path), integration.sweep_groups
     sweeps = list[int]()
 
     def counted(*args: Any, **options: Any) -> Any:
@@ -244,7 +244,7 @@ def test_what_was_computed_for_one_statistic_stays_when_another_is_asked_for(
         headviz.score_heads(clf, data, f"conductance-{statistic}", cache=store)
         return bool(sweeps)
 
-    monkeypatch.setattr(integration, "swept", counted)
+    monkeypatch.setattr(integration, "sweep_groups", counted)
     with monkeypatch.context() as patched:
         as_there(patched)
         assert [computed(name) for name in ("spearman", "kendall", "spearman", "kendall")] == [True, True, False, False]

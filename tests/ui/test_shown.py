@@ -109,7 +109,7 @@ def test_a_handful_of_examples_has_no_interval(n: int, interval: bool) -> None:
     """[−78.9, +78.9] stood beside "unchanged", and the whole lost 22 points."""
     now = (np.arange(n) % 2).tolist()
     part = replace(measured(now, n), of=408)
-    said = cost.sentence(part, "4 heads", 2.0, YES_NO)
+    said = cost.cost_sentence(part, "4 heads", 2.0, YES_NO)
     assert f"on {n} of 408 examples so far" in said
     assert ("[" in said) is interval
     assert ("too few to say" in said) is not interval

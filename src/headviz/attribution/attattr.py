@@ -91,11 +91,11 @@ def sweep(
     progress: Progress | None = None,
 ) -> list[ExampleMaps]:
     """Every layer in turn; nodes and examples in chunks of the budget. Progress is reported in layers of examples."""
-    result = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
+    result = sweep_groups(clf, encodings, targets, options, mask, budget, cancel, progress)
     return [maps for wait in in_turn(map(Swept.maps, result), clf.device) for maps in wait()]
 
 
-def swept(
+def sweep_groups(
     clf: Classifier,
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
@@ -105,7 +105,8 @@ def swept(
     cancel: Cancel | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Swept]:
-    """The same, left where it was computed: what was found for each group of examples that shared their passes."""
+    """Like ``sweep``, but yields one ``Swept`` for each group of examples that share passes; its tensors stay on the
+    device."""
 
     def run(part: slice, room: int) -> Swept:
         part_progress = after(progress, part.start * clf.num_layers, len(encodings) * clf.num_layers)

@@ -167,20 +167,9 @@ class Explainer:
         Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
         it by no more than the tolerance.
         """
-        texts = _listed(text)
-        pairs = None if pair is None else _listed(pair)
-        labels = [label] if label is None or isinstance(label, str | int | np.integer) else list(label)
-        if len(labels) == 1:
-            labels = labels * len(texts)
-        if len(labels) != len(texts):
-            raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
         if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
             raise OptionError(f"tolerance is a relative error such as 0.02, not {shown(tolerance)}.")
-        self.clf.check_maps()
-        targets = [resolve_target(self.clf, target, x, word) for x in labels]
-        encodings = encode(self.clf, texts, pairs)
-        for encoding in encodings:
-            self.clf.answer.check_word(encoding, word)
+        encodings, targets = self._inputs(text, pair, label, target, word)
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
         options = settled(options, self.clf, encodings, self.mask, self.run)
 
@@ -213,6 +202,29 @@ class Explainer:
                     still_unsettled.append(i)
             unsettled = still_unsettled
         return done[0] if isinstance(text, str) else [done[i] for i in sorted(done)]
+
+    def _inputs(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None,
+        label: Label | Sequence[Label] | None,
+        target: Label,
+        word: int | None,
+    ) -> tuple[list[Encoding], list[Target]]:
+        """The encodings of one text or of several, and what is explained of each."""
+        texts = _listed(text)
+        pairs = None if pair is None else _listed(pair)
+        labels = [label] if label is None or isinstance(label, str | int | np.integer) else list(label)
+        if len(labels) == 1:
+            labels = labels * len(texts)
+        if len(labels) != len(texts):
+            raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
+        self.clf.check_maps()
+        targets = [resolve_target(self.clf, target, x, word) for x in labels]
+        encodings = encode(self.clf, texts, pairs)
+        for encoding in encodings:
+            self.clf.answer.check_word(encoding, word)
+        return encodings, targets
 
     def _maps(self, encodings: list[Encoding], targets: list[Target], options: IntegrationOptions) -> list[Maps]:
         """From the cache where possible; the rest in one sweep, by length."""
@@ -396,5 +408,18 @@ def conductance(
     require_model(clf)
     budget = room_on(clf.device, budget)
     visited = None if tolerance is None else Visited(room_for(budget), most)
-    explainer = Explainer(clf, "conductance", sweep, mask, budget, store_for(cache), cancel, progress, rough, visited)
-    return explainer.explain(text, pair, label, target, options, tolerance, most, word, stable)
+    explainer = Explainer(
+        clf,
+        "conductance",
+        sweep,
+        mask=mask,
+        budget=budget,
+        store=store_for(cache),
+        cancel=cancel,
+        progress=progress,
+        rough=rough,
+        visited=visited,
+    )
+    return explainer.explain(
+        text, pair, label, target, options, tolerance=tolerance, most=most, word=word, stable=stable
+    )

@@ -166,11 +166,11 @@ def sweep(
     nodes of the path, over all examples. ``visited`` supplies the nodes of half as many steps and stores those of this
     call. Examples that share a pass are recomputed.
     """
-    result = swept(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
+    result = sweep_groups(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
     return [maps for wait in in_turn(map(Swept.maps, result), clf.device) for maps in wait()]
 
 
-def swept(
+def sweep_groups(
     clf: Classifier,
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
@@ -181,7 +181,8 @@ def swept(
     progress: Progress | None = None,
     visited: Visited | None = None,
 ) -> Iterator[Swept]:
-    """The same, left where it was computed: what was found for each group of examples that shared their passes."""
+    """Like ``sweep``, but yields one ``Swept`` for each group of examples that share passes; its tensors stay on the
+    device."""
     nodes = len(RULES[options.rule].nodes(options.steps))
 
     def run(part: slice, room: int) -> Swept:
@@ -213,13 +214,14 @@ def sweep_walk(
             if progress is not None:
                 progress(walk.size * len(grid), walk.size * len(grid))
             return result
-    return _along(walk, options, grid, put(grid, walk.clf.device), per_chunk, progress, cancel, visited)
+    return _sum_nodes(walk, options, grid, put(grid, walk.clf.device), per_chunk, progress, cancel, visited)
 
 
 def _recorded_width(clf: Classifier, encodings: Sequence[Encoding], nodes: int, options: PathOptions) -> int:
     """What a sweep's one pass is padded to if a GPU records it; 0 if it does not.
 
-    It is small and has nothing in the heads' place. Many texts share a length.
+    Only a single short text without stand-ins is recorded. Its length is rounded up, so that many texts share a
+    recording.
     """
     longest = max(len(e) for e in encodings)
     width = min(-(-longest // EVERY) * EVERY, max(longest, clf.max_length))
@@ -238,7 +240,7 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
 
     def run(entered: dict[str, Tensor]) -> list[Tensor]:
         walk.enter(entered)
-        result = _along(walk, options, grid, entered["alphas"], len(grid), None, None, None)
+        result = _sum_nodes(walk, options, grid, entered["alphas"], len(grid), None, None, None)
         return [*result.attention, *result.attribution, *result.errors, result.logits, result.chosen]
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
@@ -249,7 +251,7 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
     return Swept(clf, walk.lengths, [attention], [attribution], errors, logits, chosen)
 
 
-def _along(
+def _sum_nodes(
     walk: Walk,
     options: PathOptions,
     grid: Tensor,
@@ -259,7 +261,8 @@ def _along(
     cancel: Cancel | None,
     visited: Visited | None,
 ) -> Swept:
-    """All nodes of the path, ``grid`` in this process's memory and ``alphas`` on the device, some at a time."""
+    """Run the nodes of the path in chunks and sum them. ``grid`` is on the CPU, ``alphas`` has the same numbers on the
+    device."""
     rule, clf = RULES[options.rule], walk.clf
     text = id(walk.encodings[0])  # what is visited belongs to one call, which holds its encodings
     points = visited.take(text, grid) if visited is not None else None

@@ -111,11 +111,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def tell_size(clf: Classifier) -> None:
     """Of a large model: what it takes, and how an answer comes sooner. Before the work."""
-    from ..evaluation.evaluator import is_large, may_be_halved, memory_note
+    from ..evaluation.evaluator import faster_in_bfloat16, is_large, memory_note
 
     if is_large(clf):
         sooner = "; --dtype bfloat16 computes it faster, with answers that agree mostly, not always"
-        warn(f"a large model: {memory_note(clf)}{sooner if may_be_halved(clf) else ''}.")
+        warn(f"a large model: {memory_note(clf)}{sooner if faster_in_bfloat16(clf) else ''}.")
 
 
 def so_far(step: Growing) -> str:

@@ -39,14 +39,14 @@ from ..results import Result
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
-from .mask_evaluator import AT_FIRST, FEWER, Growing, MaskEvaluator, part_of, parts
+from .mask_evaluator import EARLY_SIZES, SLOW_FIRST_PART, Growing, MaskEvaluator, part_of, parts
 from .paired import same_answers
 from .plain import (
     Evaluation,
     class_order,
     constants_for,
     counts_for,
-    cut_in_words,
+    cut_off_sentence,
     gold_for,
     metrics_for,
     stand_in_fields,
@@ -139,7 +139,7 @@ def is_large(clf: Any) -> bool:
         flops = clf.cost().flops
     except ModelError:  # a model without heads, see ``RnnTranslator``
         return False
-    return clf.device.type == "cpu" and flops * FEWER[0] > AT_FIRST
+    return clf.device.type == "cpu" and flops * EARLY_SIZES[0] > SLOW_FIRST_PART
 
 
 def memory_note(clf: Classifier) -> str:
@@ -148,7 +148,7 @@ def memory_note(clf: Classifier) -> str:
     return f"its weights take {weights:.1f} GiB, and states of the examples up to {states:.0f} GiB more"
 
 
-def may_be_halved(clf: Classifier) -> bool:
+def faster_in_bfloat16(clf: Classifier) -> bool:
     """Whether this processor computes the model faster in bfloat16."""
     return clf.dtype == torch.float32 and has_fast_stages(clf) and bfloat16_here(clf.device)
 
@@ -348,7 +348,7 @@ class Evaluator(MaskEvaluator):
                 if (result := self._result(self._key(compared, self.clf.num_layers))) is not None:
                     by_mask.append(repeat((result, total)))
                     continue
-                steps = self._grown(compared, True, partial(report, len(counts)), cancel, shared)
+                steps = self._growing_logits(compared, True, partial(report, len(counts)), cancel, shared)
                 open_steps.callback(steps.close)
                 by_mask.append(steps)
                 counts.append(0)
@@ -362,7 +362,7 @@ class Evaluator(MaskEvaluator):
 
     @property
     def cut_off(self) -> str:
-        return cut_in_words(self._truncated, self._unread)
+        return cut_off_sentence(self._truncated, self._unread)
 
     @property
     def precision(self) -> str:
@@ -400,10 +400,10 @@ class Evaluator(MaskEvaluator):
             self._results.clear()
 
     def _logits(self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
-        *_, (logits, _) = self._grown(mask, keep, progress, cancel)
+        *_, (logits, _) = self._growing_logits(mask, keep, progress, cancel)
         return logits
 
-    def _grown(
+    def _growing_logits(
         self,
         mask: HeadMask,
         keep: bool,

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FIRST = 8  # examples of the first part; with each further part there are twice as many
-FEWER = (2, 4)  # examples of the parts before it, which have no interval, where the first part takes long
+EARLY_SIZES = (2, 4)  # examples of the parts before it, without an interval, where the first part takes long
 MOST = 0.6  # share of the examples that a part before the last may have
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 AT_ONCE = 1e10  # operations; an evaluation of at most so many has no parts
 ONE_PART = 1e11  # operations; an evaluation of at most so many has one part before the last
-AT_FIRST = 1e11  # where the first part takes more operations, parts of ``FEWER`` examples come before it
+SLOW_FIRST_PART = 1e11  # where the first part takes more operations, parts of ``EARLY_SIZES`` examples come before it
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
 
@@ -96,7 +96,7 @@ def level(n: int) -> float:
     return 1 - WATCHING / max(1, len(part_sizes(n)))
 
 
-def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
+def stratified_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
     """Positions of the examples, so that every prefix has each class in proportion, to within one unit."""
     return np.concatenate(_units_in_order(data, seed))
 
@@ -121,8 +121,8 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
     ends = part_sizes(len(units))
     if operations <= ONE_PART:
         ends = ends[-2:-1]  # the second largest part, if there are two
-    elif ends and operations / len(units) * FIRST > AT_FIRST:
-        ends = [*FEWER, *ends]
+    elif ends and operations / len(units) * FIRST > SLOW_FIRST_PART:
+        ends = [*EARLY_SIZES, *ends]
     steps = np.split(np.arange(len(units)), ends)
     return [np.concatenate([units[i] for i in step]) for step in steps]
 

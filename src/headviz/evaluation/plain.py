@@ -85,7 +85,7 @@ class Evaluation(Result):
     @property
     def cut_off(self) -> str:
         """How many texts were cut, in words; empty where none was."""
-        return cut_in_words(self.truncated, self.unread)
+        return cut_off_sentence(self.truncated, self.unread)
 
     def records(self) -> list[dict[str, Any]]:
         """One row: the metrics, and what the evaluation was of."""
@@ -152,12 +152,12 @@ def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
     return None if data.labels is None else data.answer.in_model(data.gold, order)
 
 
-def cut_in_words(truncated: int, unread: int, so: str = "counts as wrong") -> str:
-    """How many texts are cut, and how many of them before their gold answer, and so …; empty where none is."""
+def cut_off_sentence(truncated: int, unread: int, consequence: str = "counts as wrong") -> str:
+    """How many texts are cut, how many of them before their gold answer, and what follows; empty where none is."""
     if not truncated:
         return ""
     count = f"{truncated:,} text{'' if truncated == 1 else 's'} cut to the model's length"
-    return count + (f", {unread:,} of them before the answer, which {so}" if unread else "")
+    return count + (f", {unread:,} of them before the answer, which {consequence}" if unread else "")
 
 
 def unread(data: Dataset, encodings: Sequence[Encoding]) -> int:
@@ -167,11 +167,11 @@ def unread(data: Dataset, encodings: Sequence[Encoding]) -> int:
     return sum(data.answer.unread(places, label) for places, label in read if places is not None)
 
 
-def cut_off(clf: Any, data: Dataset, so: str = "counts as wrong") -> str:
-    """``cut_in_words`` of a data set, where nothing has encoded it yet."""
+def cut_off(clf: Any, data: Dataset, consequence: str = "counts as wrong") -> str:
+    """``cut_off_sentence`` of a data set, where nothing has encoded it yet."""
     encodings = encode_data(clf, data)
     lost = 0 if data.labels is None else unread(data, encodings)
-    return cut_in_words(sum(e.truncated for e in encodings), lost, so)
+    return cut_off_sentence(sum(e.truncated for e in encodings), lost, consequence)
 
 
 def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:

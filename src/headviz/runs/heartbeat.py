@@ -180,9 +180,11 @@ class Heartbeat(threading.Thread):
 
     def _end_now(self) -> None:
         """End the process, because the work did not look at the flag in time."""
-        brief = Registry(self.registry.folder, wait=0.3)
+        impatient_registry = Registry(self.registry.folder, wait=0.3)
         with suppress(RunError, Superseded, IllegalTransition):  # locked: whoever looks next records it
-            brief.apply(self.record.id, self.ending, claim=self.record.claim, error=self.reason, ended=time.time())
+            impatient_registry.apply(
+                self.record.id, self.ending, claim=self.record.claim, error=self.reason, ended=time.time()
+            )
         kill_children(os.getpid())
         with suppress(Exception):  # otherwise the next run starts when somebody next looks at the registry
             self.before_end()

@@ -43,7 +43,7 @@ CANCEL_LIMIT = 1.8  # seconds a worker has to end after a cancel; then it is kil
 SILENCE = 180.0  # seconds without a report after which a worker on another machine counts as gone
 
 
-def room(slot: str) -> int:
+def runs_at_once(slot: str) -> int:
     """How many runs of a slot may run at once."""
     if slot in EXECUTORS:
         return DRIVERS_AT_ONCE
@@ -51,6 +51,11 @@ def room(slot: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise OptionError(f"{AT_ONCE}='{text}' is not a whole number of at least 1.")
     return int(text)
+
+
+def check_runs_at_once(slot: str) -> None:
+    """Refuse a setting of the machine that cannot be read, before a run is written down."""
+    runs_at_once(slot)
 
 
 def cards(device: str) -> int:
@@ -81,7 +86,7 @@ def dispatch(registry: Registry) -> list[str]:
     started: list[str] = []
     while True:
         token = secrets.token_hex(8)
-        record = registry.take(token, STALE, room)
+        record = registry.take(token, STALE, runs_at_once)
         if record is None:
             return started
         files = RunFiles(record.id, registry.folder)

@@ -17,7 +17,7 @@ from ..storage.paths import outside_path
 from .files import RunFiles
 from .kinds import check_executor, make_job
 from .process import kill, monotonic, wait_gone
-from .queue import dispatch, look, room, spread
+from .queue import check_runs_at_once, dispatch, look, spread
 from .record import (
     ACTIVE,
     CANCEL,
@@ -123,7 +123,7 @@ def start(
     check_executor(executor)
     registry = Registry()
     record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
-    room(record.slot)  # refuses a setting that cannot be read, before a run is written down
+    check_runs_at_once(record.slot)
     registry.add(spread(registry, [record]))
     RunFiles(record.id, registry.folder).create()
     dispatch(registry)
@@ -147,12 +147,12 @@ def cancel(run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT) -
     members = [m for m in members_of(registry, record) if m.state not in ENDED]
     if not members or shown_state(registry, record) in ENDED:
         raise IllegalTransition(f"Run {record.id} is {shown_state(registry, record)}: there is nothing to cancel.")
-    words, brief = f"by {user or this_user()}", Registry(registry.folder, wait=1.0)
+    event_note, impatient_registry = f"by {user or this_user()}", Registry(registry.folder, wait=1.0)
     # waiting runs first, or the end of a running one would start them
     for member in sorted(members, key=lambda m: m.state in ACTIVE):
         RunFiles(member.id, registry.folder).ask_cancel(user or this_user())  # works even while the registry is locked
         with suppress(IllegalTransition, RegistryBusy):  # ended already, or recorded by the next reader
-            brief.apply(member.id, CANCEL, words=words)
+            impatient_registry.apply(member.id, CANCEL, words=event_note)
     until = time.monotonic() + wait
     while any(look(registry, m.id).state in ACTIVE for m in members) and time.monotonic() < until:
         time.sleep(0.05)
@@ -183,7 +183,7 @@ def resume(run_id: str, user: str | None = None) -> RunRecord:
     elif not members:
         raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
     for member in members:
-        room(member.slot)
+        check_runs_at_once(member.slot)
     for member in members:
         files = RunFiles(member.id, registry.folder)
         files.create()
@@ -256,7 +256,7 @@ def archive(run_id: str, user: str | None = None, *, back: bool = False) -> int:
     registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "archive")
-    members = _ended(registry, record, "archived")
+    members = _ended_members(registry, record, "archived")
     freed = 0
     for member in members:
         if not back and member.state not in RESUMABLE:  # a run that may go on needs its checkpoints
@@ -276,7 +276,7 @@ def delete(run_id: str, user: str | None = None) -> int:
     registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "delete")
-    members = _ended(registry, record, "deleted")
+    members = _ended_members(registry, record, "deleted")
     freed = 0
     for member in members:  # the sweep itself goes last, so that an interrupted deletion can be repeated
         files = RunFiles(member.id, registry.folder)
@@ -290,13 +290,13 @@ def delete(run_id: str, user: str | None = None) -> int:
     return freed
 
 
-def _ended(registry: Registry, record: RunRecord, done: str) -> list[RunRecord]:
-    """The run and those of its sweep, if all have ended and may be ``done``: archived or deleted."""
+def _ended_members(registry: Registry, record: RunRecord, participle: str) -> list[RunRecord]:
+    """The run and those of its sweep, if all have ended and may be archived or deleted, as the ``participle`` says."""
     members = members_of(registry, record)
     active = [r for r in members if r.state not in ENDED and not (r.kind == SWEEP and r.executor == CARRIED)]
     if active:
         first = active[0]
-        raise RunError(f"Run {first.id} is {first.state} and cannot be {done}. Cancel it first.")
+        raise RunError(f"Run {first.id} is {first.state} and cannot be {participle}. Cancel it first.")
     if record.parent:
-        raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {done} as a whole.")
+        raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {participle} as a whole.")
     return members

@@ -15,7 +15,7 @@ from ..pruning.plan import PruningPlan
 from .files import RunFiles
 from .kinds import check_executor
 from .prepare import estimate, total
-from .queue import cards, dispatch, room, spread
+from .queue import cards, check_runs_at_once, dispatch, runs_at_once, spread
 from .record import CARRIED, LOCAL, SWEEP, RunRecord
 from .registry import Registry
 from .service import new_record
@@ -109,7 +109,7 @@ def plan_of(
     ``workers``: as many runs at once; by default what this machine allows.
     """
     amount = sum((p.amount for p in prepared[1:]), start=prepared[0].amount)
-    at_once = min(len(prepared), workers or room(device := prepared[0].device) * cards(device))
+    at_once = min(len(prepared), workers or runs_at_once(device := prepared[0].device) * cards(device))
     measured: dict[tuple[Any, ...], Any] = {}
     seconds = []
     for p in tracked(prepared, progress, cancel):
@@ -159,7 +159,7 @@ def start_sweep(
     shared |= {"executor": of_runs, "parent": parent.id}
     children = [new_record(m.kind, m.spec, title=m.title, device=m.device, **shared) for m in members]
     for child in children:
-        room(child.slot)  # refuses a setting that cannot be read, before anything is written down
+        check_runs_at_once(child.slot)
     registry.add([replace(parent, expected=len(children)), *spread(registry, children)])
     for record in (parent, *children):
         RunFiles(record.id, registry.folder).create()

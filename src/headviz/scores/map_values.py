@@ -206,7 +206,9 @@ ALL_NAMES = tuple(name + rows for rows in ("", INFLUENTIAL) for name in (*NAMES,
 def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of conductance maps."""
     path = PathOptions(int(chunk.options.steps), chunk.options.rule, chunk.options.precision)
-    maps = integration.swept(chunk.clf, chunk.encodings, chunk.targets, path, chunk.mask, chunk.budget, chunk.cancel)
+    maps = integration.sweep_groups(
+        chunk.clf, chunk.encodings, chunk.targets, path, chunk.mask, chunk.budget, chunk.cancel
+    )
     names = chunk.rows if runs_by_itself(chunk.clf.device) and chunk.rows else ALL_NAMES
     return _values_of(maps, chunk, names)
 
@@ -215,7 +217,9 @@ def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of AttAttr's maps: "max" alone."""
     options = chunk.options
     scale = AttAttrOptions(int(options.steps), options.rule, options.precision, options.of)
-    maps = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, scale, chunk.mask, chunk.budget, chunk.cancel)
+    maps = attattr.sweep_groups(
+        chunk.clf, chunk.encodings, chunk.targets, scale, chunk.mask, chunk.budget, chunk.cancel
+    )
     values = _values_of(maps, chunk, ["max"])
     return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]
 

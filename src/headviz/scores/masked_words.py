@@ -196,7 +196,9 @@ def masked_rows(
             # one copy at a time: each has its own place to look at
             at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
             masked, truth = _masked(encoding, [place], mask_token), encoding.ids[place]
-            (swept,) = integration.swept(at_place, [masked], [truth], options or PathOptions(), mask, cancel=cancel)
+            (swept,) = integration.sweep_groups(
+                at_place, [masked], [truth], options or PathOptions(), mask, cancel=cancel
+            )
             (value,) = map_values(swept, on, (statistic,))
             rows.append(value()[statistic])
         out[number] = mean_of(rows)

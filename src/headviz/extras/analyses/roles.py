@@ -30,7 +30,7 @@ from ...display.figures.heads import relation_map
 from ...display.recipes import Code, call
 from ...display.table import Column, Ends, Picture, Table, View, columns
 from ...errors import OptionError
-from ...evaluation.plain import cut_in_words
+from ...evaluation.plain import cut_off_sentence
 from ...heads import HeadId, in_order
 from ...models.fast.linear import gpu_products
 from ...models.network import require_model
@@ -381,7 +381,8 @@ def roles(
         of_examples, by_chance = shares[rows, r], bases[rows, r]
         share[..., r], base[..., r] = of_examples.mean(axis=0), by_chance.mean(axis=0)
         p[..., r] = _one_sided(of_examples - by_chance, data.units[rows])
-    names, cut = tuple(relation.name for relation in relations), cut_in_words(sum(e.truncated for e in encodings), 0)
+    names = tuple(relation.name for relation in relations)
+    cut = cut_off_sentence(sum(e.truncated for e in encodings), 0)
     examples = tuple(having.sum(axis=0).tolist())
     result = Roles(names, share, base, benjamini_hochberg(p), examples, len(encodings), data.task.title, cut_off=cut)
     if importance is None:

@@ -90,14 +90,14 @@ def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | 
 
 def precision(clf: Classifier) -> None:
     """For a large model: its size, and a button for bfloat16; in bfloat16, a button back to float32."""
-    from ...evaluation.evaluator import is_large, may_be_halved, memory_note
+    from ...evaluation.evaluator import faster_in_bfloat16, is_large, memory_note
 
     if state.view().dtype == "bfloat16":
         st.caption("Computed in bfloat16: faster, and answers agree with those of float32 mostly, not always.")
         st.button("Compute in float32", key="other_precision", on_click=state.update, kwargs={"dtype": ""})
     elif is_large(clf):
         st.caption(plain(f"A large model: {memory_note(clf)}. A first answer takes seconds."))
-        if may_be_halved(clf):
+        if faster_in_bfloat16(clf):
             st.button(
                 "Compute in bfloat16",
                 key="other_precision",

@@ -273,9 +273,9 @@ def compute_loss_costs(view: View) -> None:
     key = _loss_key(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
-        from ...evaluation.mask_evaluator import in_order
+        from ...evaluation.mask_evaluator import stratified_order
 
-        ordered = data.subset(in_order(data))
+        ordered = data.subset(stratified_order(data))
         scores = None
         for scores in headviz.score_progressive(clf, ordered, IN_LOSS, progress=progress, cancel=cancel):
             jobs.offer(key, scores)

@@ -139,7 +139,7 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
             other = (at + step) % len(data)
             st.button(label, key=f"{key}_{label.lower()}", on_click=_go, args=(other,), shortcut=letter)
         with st.popover("Find an example"):
-            _find(data, key)
+            _search_box(data, key)
         kept.own_texts(data.pairs is not None)
         st.caption(plain(_about(shown, at, data)), width="stretch")
 
@@ -160,7 +160,7 @@ def _go(example: int) -> None:
     state.update(example=example, a="", b="")
 
 
-def _find(data: Dataset, key: str) -> None:
+def _search_box(data: Dataset, key: str) -> None:
     words = st.text_input("Words", key=f"{key}_words", placeholder="any words of the text")
     kinds = ["all", *dict.fromkeys(data.slices)] if data.slices else ["all"]
     kind = st.selectbox(plain(data.slice_name or "slice"), kinds, key=f"{key}_kind") if len(kinds) > 1 else "all"

@@ -142,10 +142,10 @@ def _set_history(history: History) -> None:
 
 def set_mask(mask: HeadMask, *, base: HeadMask | None = None) -> None:
     """Set the mask; ``base`` as in ``History.push``."""
-    _set_history(session().history.push(_text(mask), base=None if base is None else _text(base)))
+    _set_history(session().history.push(_mask_text(mask), base=None if base is None else _mask_text(base)))
 
 
-def _text(mask: HeadMask) -> str:
+def _mask_text(mask: HeadMask) -> str:
     return "" if mask.is_full else mask.hex
 
 
@@ -228,7 +228,7 @@ def mask(present: HeadMask) -> HeadMask:
         notify(f"{error} All heads are on now.")
         forget_mask()
         return full
-    _set_history(History(present=_text(listed)))
+    _set_history(History(present=_mask_text(listed)))
     return listed
 
 
@@ -315,18 +315,18 @@ def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
 
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:
     """Tabs; the open one is kept in the address. A closed tab (``.open``) need not be drawn."""
-    field, seen = view().tab, f"{key}__seen"
-    by_link = st.query_params.get("tab") == field  # else it is left over from the previous page
-    if field and field not in labels and by_link:
-        notify(f"This page has no tab '{field[:40]}'; its tabs are {', '.join(labels)}.")
-    if field != st.session_state.get(seen, ""):
-        st.session_state[key] = field if field in labels else labels[0]
+    open_label, seen = view().tab, f"{key}__seen"
+    by_link = st.query_params.get("tab") == open_label  # else it is left over from the previous page
+    if open_label and open_label not in labels and by_link:
+        notify(f"This page has no tab '{open_label[:40]}'; its tabs are {', '.join(labels)}.")
+    if open_label != st.session_state.get(seen, ""):
+        st.session_state[key] = open_label if open_label in labels else labels[0]
     containers = st.tabs(labels, key=key, on_change="rerun")
     open_tab = st.session_state[key]
-    new_field = "" if open_tab == labels[0] else open_tab
-    if new_field != field:
-        update(tab=new_field)
-    st.session_state[seen] = new_field
+    new_label = "" if open_tab == labels[0] else open_tab
+    if new_label != open_label:
+        update(tab=new_label)
+    st.session_state[seen] = new_label
     return containers
 
 

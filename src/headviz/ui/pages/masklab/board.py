@@ -169,23 +169,23 @@ def _read(present: HeadMask) -> None:
 
 
 def grid(
-    present: HeadMask, scores: HeadScores | None, rows: Sequence[str] | None, following: Ablation | None = None
+    present: HeadMask, scores: HeadScores | None, rows: Sequence[str] | None, next_costs: Ablation | None = None
 ) -> None:
     """The grid to switch heads off and on, coloured by the chosen score if there is a table of it.
 
-    With ``following`` the colours are what each further head would cost.
+    With ``next_costs`` the colours are what each further head would cost.
     """
     values: Any = None
     name, tips, scale, grey = "heads", {}, None, None
-    if following is not None:
-        values, name = following.subject.scale * following.values, "cost of one more head, points"
-        tips, grey = _cost_tips(following), undecided(following.interval_low, following.interval_high)
+    if next_costs is not None:
+        values, name = next_costs.subject.scale * next_costs.values, "cost of one more head, points"
+        tips, grey = _cost_tips(next_costs), undecided(next_costs.interval_low, next_costs.interval_high)
         scale = scale_of_losses([float(v) for v in values.ravel()])
     elif scores is not None:
         shown = scoring.in_points(scores)
         values, name = shown.values, scoring.label(shown)
         tips, scale, grey = scoring.tip_tables(shown), scoring.colours(shown), scoring.grey(shown)
-    in_points = following is not None or (scores is not None and scores.score == COST)
+    in_points = next_costs is not None or (scores is not None and scores.score == COST)
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads

@@ -163,8 +163,8 @@ def dependence(
         return f"The change is {low} points, whatever stands in the heads' place."
     pairs, p_values = list(combinations(by_stand_in.items(), 2)), []
     for (_, first), (_, second) in tracked(pairs, progress, cancel):
-        answers = data.answer.answers(first.gold, first.masked, data.label_names)
-        p_values.append(answers.deltas([second.masked], metric)[0].p_value)
+        first_answers = data.answer.answers(first.gold, first.masked, data.label_names)
+        p_values.append(first_answers.deltas([second.masked], metric)[0].p_value)
     corrected = holm(p_values)
     sentence = f"Between {low} and {high} points with these {len(by_stand_in)} in the heads' place"
     smallest = int(np.argmin(np.nan_to_num(corrected, nan=1.0)))
@@ -201,7 +201,7 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
         for name, value, below, colour in figures:
             st.metric(plain(name), plain(value), plain(below), delta_color=colour, delta_arrow="off", width="content")
     names = sentences.heads_named([h for h in measured.mask.off if h not in clf.present.off], loaders.rows_of(clf))
-    finding = sentence(measured, names, state.view().margin, data)
+    finding = cost_sentence(measured, names, state.view().margin, data)
     show.finding(finding + (stand_in_sentence() if off else ""))
     if frame.controls():
         state.margin()
@@ -231,7 +231,7 @@ def _masked(name: str, d: Delta, change: str) -> Number:
     return name, numbers.metric(d.masked, d.scale), change, show.tone(d.interval_low, d.interval_high)
 
 
-def sentence(measured: Growing, off: str, margin: float, data: Dataset) -> str:
+def cost_sentence(measured: Growing, off: str, margin: float, data: Dataset) -> str:
     """What the mask costs; first whether the answers are still answers. ``off`` names the heads that are off."""
     remark, compared = one_class(measured, data.label_names), measured.comparison
     if not off:
@@ -328,7 +328,7 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
     )
 
 
-def following(present: HeadMask) -> Ablation | None:
+def next_costs(present: HeadMask) -> Ablation | None:
     """What each further head would cost on top of the mask, if that has been asked for and is known."""
     job = jobs.find(st.session_state.get("what_if"))
     table = None if job is None else job.result
