@@ -15,7 +15,7 @@ HERE = Path(held.__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "faster.md").read_text(encoding="utf-8")
 RUNS = {
     name: json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
-    for name in ("all-of-train", "24000", "untrained", "mpnet-untrained", "mpnet-trained")
+    for name in ("all-of-train", "24000", "untrained", "mpnet-untrained", "mpnet-trained", "demo")
 }
 SPEED = ("speedup", "speedup_low", "speedup_high")
 ROWS = {
@@ -53,6 +53,19 @@ def test_the_table_without_training_is_of_the_recorded_runs() -> None:
         accuracy = f"{run['metrics']['accuracy']:.4f}".lstrip("0")
         assert f"| {name} | {speed} | {accuracy} | {points_of(run['change'])} |" in PAGE
         assert run["change"]["low"] > -0.01  # a loss of more than one point is excluded
+
+
+def test_the_demos_table_is_of_the_recorded_runs() -> None:
+    for run in RUNS["demo"]["targets"]:
+        removed = "heads only" if run["heads_only"] else "heads and neurons"
+        speed = "{:.2f}× ({:.2f} to {:.2f})".format(*(run[key] for key in SPEED))
+        accuracy = f"{run['metrics']['accuracy']:.4f}".lstrip("0")
+        cells = (f"{removed}, {run['batch']} × {run['length']}", speed, accuracy, points_of(run["change"]))
+        assert f"| {' | '.join(cells)} |" in PAGE
+    table = RUNS["demo"]["targets"][0]["table"]
+    assert f"of the {1000 * table['whole']:.1f} ms" in PAGE
+    assert f"{1000 * table['base']:.1f} ms ({table['base'] / table['whole']:.0%})".replace("%", " %") in PAGE
+    assert sum(RUNS["demo"]["targets"][0]["heads_per_layer"]) == 1
 
 
 def test_what_is_held_out_is_in_no_training(tmp_path: Path) -> None:
