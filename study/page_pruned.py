@@ -49,7 +49,8 @@ accuracy it would be ahead of a model that still tells some apart. Each 95 % int
 them together.
 
 - Ahead of random orders: the mean over models, with an interval over models, orders and examples
-  (`python -m study.leads`); with one model it is about that model alone. The orders are the same for every score
+  ([how often it holds](../bench/coverage.md#leads-of-an-order-over-random-ones)); with one model it is about that
+  model alone. The orders are the same for every score
   (in cells of before 30 November 2026 for every model and task, too). With three models the interval is wide: *not
   significant* does not mean equal.
 - Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval

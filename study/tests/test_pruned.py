@@ -57,14 +57,27 @@ def test_counts_of_the_dev_splits_are_those_of_the_files(study: ModuleType) -> N
 
 
 def test_intervals_over_few_orders_hold_where_resampling_does_not(study: ModuleType) -> None:
-    """Orders that differ by ten points: nominal 95 %."""
-    from study.demo_pruning import cells
-    from study.leads import simulate
+    """Orders that differ by ten points: nominal 95 %, of one model at one step, and of three over a range."""
+    from study.leads import Simulated, simulate
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "RESAMPLES", 200)
-        resampled, here = simulate(10.0, draws=150)
-    assert resampled < 0.92 < here
+    for kind in (Simulated(10.0, steps=1, of_models=1), Simulated(10.0, models=5.0)):
+        resampled, here, at_once = simulate(kind, runs=120)
+        assert resampled < 0.92 < here <= at_once
+
+
+def test_simulated_cells_say_what_the_studys_cells_say(study: ModuleType) -> None:
+    from study.leads import Simulated, resampled
+    from study.orders import lead
+
+    rng, kind = np.random.default_rng(0), Simulated(5.0, steps=1, of_models=1)
+    leads, _ = kind.draw(rng)
+    own, others = np.ones(kind.n), 1 - leads[0, 0]
+    cell = lead(own, others, np.arange(kind.n) % 2, rng)
+    ((made,),) = resampled(leads, rng, times=4000)
+    width = cell["high"] - cell["low"]
+    assert [made[k] for k in ("mean", "low", "high")] == pytest.approx(
+        [cell[k] for k in ("mean", "low", "high")], abs=width / 15
+    )
 
 
 def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: ModuleType) -> None:
