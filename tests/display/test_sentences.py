@@ -70,6 +70,8 @@ def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:
     change = change_of(found.primary)
     assert change.startswith("−10.0 points [")
     assert change.endswith(": a clear loss")
+    assert "within the margin" in change_of(found.primary, 20.0)  # a loss that the user allows
+    assert "within the margin" not in change_of(found.primary, 10.0)  # the estimate lies within it, its interval not
     sentence = mask_cost(found.primary, found.slices, "L0·H1")
     assert sentence.startswith("Without L0·H1: early 1.000 → 0.800 (chance 0.50); no other slice changes")
     assert sentence.endswith(f": {change}.")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..answers.comparison import Delta
 from ..answers.metrics import constant_name, metric_title
-from ..evaluation.verdict import MARGIN, TOO_FEW, clear, excluded, verdict
+from ..evaluation.verdict import MARGIN, TOO_FEW, clear, excluded, verdict, within
 from ..heads import HeadId, head_name
 from ..statistics.significance import LEVEL, holm
 from ..tasks import points_in
@@ -42,6 +42,8 @@ def change_of(d: Delta, margin: float = MARGIN) -> str:
     if direction == "unknown":
         return f"{change}; {TOO_FEW}"
     result = {"loss": "a clear loss", "gain": "a clear gain"}.get(direction, excluded(ends[0], d.scale, margin))
+    if direction == "loss" and within(ends[0], margin / d.scale):
+        result = f"{result}, but within the margin of {margin:g} points"
     return f"{change}, {numbers.p_text(d.p_value)}: {result}"
 
 
