@@ -463,7 +463,7 @@ class RnnTranslator:
         )
 
     classes = None
-    num_layers = num_heads = heads_per_layer = present = stacks = family = property(no_heads)
+    num_layers = num_heads = heads_per_layer = present = stacks = row_names = family = property(no_heads)
     gates = under = row_name = check_classes = check_maps = cost = no_heads
 
     def check_texts(self, paired: bool) -> None:
