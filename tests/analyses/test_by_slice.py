@@ -80,8 +80,8 @@ def test_heads_to_draw_form_a_diagonal() -> None:
     q[0, 2, 1] = q[0, 0, 0] = q[1, 1, 1] = 0.01  # the last is a kind's costliest, but not for certain
     q[1, 2, 2], values[1, 2, 2] = 0.01, -0.4  # a head that does harm costs nothing
     result = made(values, q)
-    assert result.telling() == [HeadId(2, 1), HeadId(0, 0), HeadId(1, 1), HeadId(0, 3)]
-    assert result.telling(3) == [HeadId(2, 1), HeadId(1, 1), HeadId(0, 3)]
+    assert result.heads_to_draw() == [HeadId(2, 1), HeadId(0, 0), HeadId(1, 1), HeadId(0, 3)]
+    assert result.heads_to_draw(3) == [HeadId(2, 1), HeadId(1, 1), HeadId(0, 3)]
 
 
 def test_on_top_of_a_mask_and_with_one_kind_only() -> None:
@@ -107,7 +107,7 @@ def test_a_kind_on_which_the_metric_has_no_value_has_no_head_either() -> None:
     assert alike.head is None
     assert np.isnan(alike.cost)
     assert json.loads(result.to_json())["slices"][1]["cost"] is None
-    assert all(result.values[0][h] == result.values[0][h] for h in result.telling())
+    assert all(result.values[0][h] == result.values[0][h] for h in result.heads_to_draw())
 
 
 def test_refusals_progress_and_cancel() -> None:

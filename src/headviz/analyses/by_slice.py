@@ -1,7 +1,7 @@
-"""Slice by slice: which heads does each kind of examples hang on? The ablation table, split by the data's slices.
+"""Slice by slice: which heads does each slice hang on? The ablation table, split by the data's slices.
 
-A head that costs little on average may be all that one phenomenon has. Every head is compared with the full model on
-the examples of each kind alone, and again on all the others, so that a specialist shows as one.
+A slice is one kind of examples. A head that costs little on average may be all that one of them has. Every head is
+compared with the full model on each slice alone, and on all the other examples, so that a specialist shows as one.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
     from .analysis import Request
 
-MOST = 60  # kinds; a column with more of them is rather one of values
+MOST = 60  # slices; a column with more different values hardly names slices
 
 
 @dataclass(frozen=True)
 class SliceCost(Result):
-    """One kind of examples, and the head that it loses most without. None where its metric has no value."""
+    """One slice, and the head that it loses most without. None where its metric has no value."""
 
     name: str
     n: int
@@ -53,18 +53,18 @@ class SliceCost(Result):
     interval_low: float
     interval_high: float
     p_value: float
-    q_value: float  # over all heads and kinds
+    q_value: float  # over all heads and slices
     elsewhere: float  # what the same head costs on all other examples
     significant: int  # heads with a clear cost
-    constant: float | None = None  # what the best constant answer reaches on this kind
-    remark: str = ""  # where (nearly) all answers of ``base`` on this kind are of one class
+    constant: float | None = None  # what the best constant answer reaches on this slice
+    remark: str = ""  # where (nearly) all answers of ``base`` on this slice are of one class
 
 
 @dataclass(frozen=True, eq=False)
 class BySlice(Result):
     """``slices`` are those that lose most first; the tables are S×L×H in their order, NaN where nothing was measured.
 
-    The costs are metric of ``base`` minus metric without the head, on the examples of that kind.
+    The costs are metric of ``base`` minus metric without the head, on the examples of that slice.
     """
 
     subject: Subject
@@ -76,18 +76,18 @@ class BySlice(Result):
     interval_low: NDArray[np.float64]
     interval_high: NDArray[np.float64]
     p_value: NDArray[np.float64]
-    q_value: NDArray[np.float64]  # Benjamini-Hochberg over all heads and kinds tested
+    q_value: NDArray[np.float64]  # Benjamini-Hochberg over all heads and slices tested
     seconds: float
     remark: str = ""  # where (nearly) all answers of ``base`` are of one class
 
     def significant(self, level: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Where a head's cost on a kind differs from nothing: q is below ``level``, the interval excludes zero."""
+        """Where a head's cost on a slice differs from nothing: q is below ``level``, the interval excludes zero."""
         return clear(self.interval_low, self.interval_high, self.q_value, level)
 
-    def telling(self, most: int = 24) -> list[HeadId]:
-        """The heads to draw: for each kind its costliest, then others with a clear cost.
+    def heads_to_draw(self, most: int = 24) -> list[HeadId]:
+        """The heads to draw: for each slice its costliest, then others with a clear cost.
 
-        At most ``most``; every kind's costliest head comes before any kind's second.
+        At most ``most``; every slice's costliest head comes before any slice's second.
         """
         orders = []
         for values, certain in zip(self.values, self.significant() & (self.values > 0), strict=True):
@@ -98,7 +98,7 @@ class BySlice(Result):
         return sorted(heads, key=self._place)
 
     def _place(self, head: HeadId) -> tuple[int, float, HeadId]:
-        """Heads in the order of the kinds that lose most without them, so that specialists form a diagonal."""
+        """Heads in the order of the slices that lose most without them, so that specialists form a diagonal."""
         costs = self.values[:, *head]
         return int(np.nanargmax(costs)), -float(np.nanmax(costs)), head
 
@@ -114,7 +114,7 @@ def by_slice(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> BySlice:
-    """Every single-head ablation on top of ``base`` (None = the full model), on every kind of examples.
+    """Every single-head ablation on top of ``base`` (None = the full model), on every slice.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
@@ -144,8 +144,8 @@ def by_slice(
 
     without = dict(zip(heads, predictions, strict=True))
     slices = [
-        _slice(name, index, of_slice, answers, without, subject.metric, data.label_names)
-        for (name, index), *of_slice in zip(members.items(), values, low, high, p, q, strict=True)
+        _slice(name, index, tables_of_slice, answers, without, subject.metric, data.label_names)
+        for (name, index), *tables_of_slice in zip(members.items(), values, low, high, p, q, strict=True)
     ]
     order = sorted(range(len(slices)), key=lambda k: (-np.nan_to_num(slices[k].cost, nan=-np.inf), slices[k].name))
     return BySlice(
@@ -165,7 +165,7 @@ def by_slice(
 
 
 def slices_of(data: Dataset) -> Mapping[str, NDArray[np.intp]]:
-    """The places of each kind's examples. Refuses data without kinds, and a column with too many different values."""
+    """The places of each slice's examples. Refuses data without slices, and a column with too many different values."""
     if data.slices is None:
         raise OptionError(
             f"The {data.split} split of '{data.task.name}' does not say what kind each example is. "
@@ -190,8 +190,8 @@ def _slice(
     metric: str,
     labels: Sequence[str],
 ) -> SliceCost:
-    """``tables`` [L, H]: the costs on this kind, both ends of their intervals, p and q."""
-    of_kind = answers.pick(index)
+    """``tables`` [L, H]: the costs on this slice, both ends of their intervals, p and q."""
+    of_slice = answers.pick(index)
     costs, lows, highs, _, q_values = tables
     head = next(iter(highest(costs)), None)
     cost, low, high, p, q = (float("nan") if head is None else float(table[head]) for table in tables)
@@ -203,13 +203,13 @@ def _slice(
     return SliceCost(
         name,
         len(index),
-        of_kind.measure(of_kind.full, metric),
+        of_slice.measure(of_slice.full, metric),
         head,
         *(cost, low, high, p, q),
         elsewhere,
         significant=int((clear(lows, highs, q_values, SIGNIFICANT) & (costs > 0)).sum()),
-        constant=of_kind.constant(metric),
-        remark=of_kind.remark(of_kind.full, labels),
+        constant=of_slice.constant(metric),
+        remark=of_slice.remark(of_slice.full, labels),
     )
 
 
@@ -218,8 +218,8 @@ def run(request: Request) -> BySlice:
 
 
 def figure(result: BySlice) -> Figure:
-    """Kinds of examples down, the heads that they hang on across; a block on the diagonal is a specialist."""
-    heads = result.telling()
+    """Slices down, the heads that they hang on across; a block on the diagonal is a specialist."""
+    heads = result.heads_to_draw()
     layer, head = np.array(heads, dtype=int).reshape(-1, 2).T
     values, low, high = (
         result.subject.scale * t[:, layer, head] for t in (result.values, result.interval_low, result.interval_high)
@@ -235,13 +235,13 @@ def figure(result: BySlice) -> Figure:
     )
 
 
-def called(result: BySlice) -> tuple[str, str]:
-    """What a kind of examples is called, and several: the demo's are abilities."""
+def slice_words(result: BySlice) -> tuple[str, str]:
+    """What a slice is called, and several of them: the demo's are abilities."""
     return ("ability", "abilities") if result.slice_name == "ability" else ("kind of examples", "kinds of examples")
 
 
 def finding(result: BySlice) -> str:
-    kind, kinds = called(result)
+    kind, kinds = slice_words(result)
     scale, losing = result.subject.scale, [k for k in result.slices if k.significant]
     remark = first_remark([(f"On {k.name}, ", k.remark) for k in result.slices])
     if result.remark:
@@ -289,7 +289,7 @@ def view(result: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(result),
-                f"Points of {subject.called} that each {called(result)[0]} loses without a head: the costliest of "
+                f"Points of {subject.called} that each {slice_words(result)[0]} loses without a head: the costliest of "
                 "each, then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "

@@ -74,8 +74,8 @@ def hits(gold: NDArray, predicted: NDArray) -> NDArray[np.int64]:
     return np.stack([matches, b0.sum(axis=1), b1.sum(axis=1)], axis=1)
 
 
-def fitted(tags: NDArray, width: int, fill: float = IGNORED) -> NDArray:
-    """[n, width, …]"""
+def fit_width(tags: NDArray, width: int, fill: float = IGNORED) -> NDArray:
+    """Rows of tags, cut or filled up to a width: [n, width, …]."""
     missing = width - tags.shape[1]
     if missing <= 0:
         return tags[:, :width]
@@ -91,7 +91,7 @@ class TokenAnswers(SumAnswers):
 
     def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
         """[n, W] class numbers, -100 behind a text's end in both."""
-        return self.gold, np.where(self.gold != IGNORED, fitted(predicted, self.gold.shape[1]), IGNORED)
+        return self.gold, np.where(self.gold != IGNORED, fit_width(predicted, self.gold.shape[1]), IGNORED)
 
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
         "span_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
@@ -99,7 +99,7 @@ class TokenAnswers(SumAnswers):
     }
 
     def parts(self, predicted: NDArray, metric: str) -> NDArray[np.int64]:
-        words, predictions = self.gold != IGNORED, fitted(predicted, self.gold.shape[1])
+        words, predictions = self.gold != IGNORED, fit_width(predicted, self.gold.shape[1])
         if metric == "token_accuracy":
             return np.stack([(words & (predictions == self.gold)).sum(axis=1), words.sum(axis=1)], axis=1)
         return hits(np.where(words, self.gold, OTHER), np.where(words, predictions, OTHER))
@@ -109,9 +109,9 @@ class TokenAnswers(SumAnswers):
         return self.parts(predicted, "token_accuracy")[:, 0]
 
     def agreement(self, predicted: NDArray) -> float:
-        """Of the words."""
+        """The share of words with the full model's tag."""
         width = self.gold.shape[1]
-        return float((fitted(predicted, width) == fitted(self.full, width))[self.gold != IGNORED].mean())
+        return float((fit_width(predicted, width) == fit_width(self.full, width))[self.gold != IGNORED].mean())
 
     def sliced(self, masked: NDArray, slices: Sequence[str] | None) -> Iterator[tuple[str, TokenAnswers, NDArray]]:
         """By the data's slices, else by the type of span: the same texts, with spans of that type alone. Of tags that
@@ -178,7 +178,7 @@ class Tokens(Answer):
         return most_frequent.drawn(weights, self.graded_in, f"is no better than {MOST_FREQUENT}")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
-        """Words."""
+        """How many words get each tag."""
         counts = np.bincount(predictions[predictions >= 0], minlength=len(names)).tolist()
         return dict(zip(names, counts, strict=True))
 
@@ -220,14 +220,14 @@ class Tokens(Answer):
                 raise TaskError(f"Text {i} has {len(text.split(' '))} words, but {tags} tags. Give one for each word.")
 
     def unread(self, places: Sequence[int], label: Any) -> bool:
-        """Where a word has a tag."""
+        """Whether a word with a gold tag was cut off."""
         return any(place < 0 and tag != IGNORED for place, tag in zip(places, label, strict=False))
 
     def label(self, value: Any, names: Sequence[str]) -> str:
         return " ".join(class_name(names, tag) for tag in value if tag != IGNORED)
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
-        """-1 for a class of the task that no word has and the model does not know."""
+        """The model's output of each tag; -1 for a tag that no word has and the model does not know."""
         if clf.answer is not self:
             raise TaskError(
                 f"'{clf.name}' answers {clf.answers}, but '{data.task.name}' has a tag for each word. "
@@ -271,7 +271,7 @@ class Tokens(Answer):
         return f"a tag for each word: {', '.join(names)}"
 
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
-        """-1, which is never right, for a class that the task does not have, and where there is no word."""
+        """The tag of each word; -1, which is never right, where the task lacks the class or there is no word."""
         logits = np.asarray(logits)
         back = np.full(logits.shape[-1], OTHER, dtype=np.int64)
         back[order[order >= 0]] = np.flatnonzero(order >= 0)
@@ -283,7 +283,7 @@ class Tokens(Answer):
         return np.where(finite, np.where(finite[..., None], logits, 0).argmax(axis=-1), OTHER)
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
-        """Of each word."""
+        """The most probable tag of each word, with its probability."""
         answered = values[np.isfinite(values).all(axis=-1)]
         return [(names[int(word.argmax())], float(word.max())) for word in answered]
 
@@ -376,7 +376,8 @@ class Tokens(Answer):
         return f"{tags[0][1]} at word {tags[0][0]}" if len(tags) == 1 else f"the tags of {len(tags)} words"
 
     def lead(self, text: NDArray, donor: NDArray, target: Target, names: Sequence[str]) -> Lead:
-        """The mean over the words whose tags differ; over all of them of one class's logit."""
+        """How far the donor's tags lead: the mean over the words whose tags differ. Of a class its logit, the mean over
+        all words."""
         if len(text) != len(donor):
             raise TaskError(
                 f"The text has {len(text)} words and the donor {len(donor)}, and tags are compared word by word. Give "
@@ -423,7 +424,7 @@ class Tokens(Answer):
         return of_texts if reduction == "none" else of_texts.sum()
 
     def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
-        """The mean over words."""
+        """The imitation loss, averaged over words."""
         words = theirs.isfinite().all(dim=-1)
         return super().imitated(logits[words], theirs[words], temperature)
 

@@ -117,27 +117,29 @@ def _show_list(runs: list[dict[str, Any]]) -> str:
     return table_text(Table.of("runs", (*RUN[:3], STARTED, RUN[3]), rows))
 
 
-def _show_run(r: dict[str, Any]) -> str:
-    rows = [("run", r["id"]), ("what", r["title"]), ("state", r["state"])]
-    if r["error"]:
-        rows.append(("error", r["error"]))
-    if r["state"] in ("running", "cancelling"):
-        rows.append(("now", doing(r)))
-    if r["position"]:
-        rows.append(("queue", f"place {r['position']}"))
+def _show_run(record: dict[str, Any]) -> str:
+    rows = [("run", record["id"]), ("what", record["title"]), ("state", record["state"])]
+    if record["error"]:
+        rows.append(("error", record["error"]))
+    if record["state"] in ("running", "cancelling"):
+        rows.append(("now", doing(record)))
+    if record["position"]:
+        rows.append(("queue", f"place {record['position']}"))
     parts = [_columns(rows)]
-    if r.get("children"):
-        parts.append(table_text(Table.of("runs", (*RUN, ERROR), r["children"])))
-    if r.get("results"):
-        parts.append(table_text(sweep_table([Row(**row) for row in r["results"]])))
-    if (steps := step_table(r.get("kind", ""), r.get("spec", {}), r["baseline"], r["steps"])).rows:
+    if record.get("children"):
+        parts.append(table_text(Table.of("runs", (*RUN, ERROR), record["children"])))
+    if record.get("results"):
+        parts.append(table_text(sweep_table([Row(**row) for row in record["results"]])))
+    if (steps := step_table(record.get("kind", ""), record.get("spec", {}), record["baseline"], record["steps"])).rows:
         parts.append(table_text(steps))
-        if r.get("kind") == PRUNE and r["steps"]:
-            parts.append(finding(r["steps"], next(iter(r["steps"][0]["metrics"])), r.get("margin", MARGIN)))
-            parts.append(f"changes are against {WORDS[r['steps'][0]['against']]}")
-    parts += [f"Note: {note}" for note in (r.get("outcome") or {}).get("notes") or ()]
-    if r["state"] in ("failed", "lost") and r["log"]:
-        parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
+        if record.get("kind") == PRUNE and record["steps"]:
+            parts.append(
+                finding(record["steps"], next(iter(record["steps"][0]["metrics"])), record.get("margin", MARGIN))
+            )
+            parts.append(f"changes are against {WORDS[record['steps'][0]['against']]}")
+    parts += [f"Note: {note}" for note in (record.get("outcome") or {}).get("notes") or ()]
+    if record["state"] in ("failed", "lost") and record["log"]:
+        parts.append("\n".join(["end of the log:", *(f"  {line}" for line in record["log"][-12:])]))
     return "\n\n".join(parts)
 
 
@@ -178,11 +180,11 @@ def _samples(samples: int, drawn: list[int]) -> str:
     return f"{least:,}{f' to {most:,}' if most > least else ''} drawn, up to {samples:,} asked for"
 
 
-def _steps(r: dict[str, Any]) -> str:
+def _steps(record: dict[str, Any]) -> str:
     """How many steps are done; for a sweep, how many runs."""
-    if r.get("children"):
-        return f"{sum(c['state'] == 'done' for c in r['children'])}/{len(r['children'])} runs"
-    done, total = r["count"]
+    if record.get("children"):
+        return f"{sum(c['state'] == 'done' for c in record['children'])}/{len(record['children'])} runs"
+    done, total = record["count"]
     return f"{done}/{total or '?'}"
 
 
@@ -191,11 +193,11 @@ def _columns(rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
-def doing(r: dict[str, Any]) -> str:
-    progress = r["progress"]
-    if r["state"] == "queued":
-        return f"place {r['position']} in the queue" if r["position"] else "starting"
-    done, total = r["count"]
+def doing(record: dict[str, Any]) -> str:
+    progress = record["progress"]
+    if record["state"] == "queued":
+        return f"place {record['position']} in the queue" if record["position"] else "starting"
+    done, total = record["count"]
     words = [f"{done} of {total} steps done" if total else "starting"]
     if progress["phase"]:
         words.append(progress["phase"] + (f" {progress['done']} of {progress['total']}" if progress["total"] else ""))
@@ -245,11 +247,9 @@ WHERE = (
 )
 PLAN = Option("plan", False, "only show what would be done, and how long it may take")
 WAIT = Option("wait", False, "stay until it has ended")
-SWEEP = (
-    Option("spec", help="further options of every run's plan as JSON, or a file", metavar="JSON"),
-    Option(
-        "workers", None, "runs at once, for the estimate", int, least=1, usual="as this machine allows", metavar="N"
-    ),
+SWEEP_SPEC = Option("spec", help="further options of every run's plan as JSON, or a file", metavar="JSON")
+WORKERS = Option(
+    "workers", None, "runs at once, for the estimate", int, least=1, usual="as this machine allows", metavar="N"
 )
 USER = Option(
     "user", help="act as this user; for runs started in a dashboard behind a login", usual="you", metavar="NAME"
@@ -383,9 +383,9 @@ class _Bar:
 
 def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan(parser)
-    SWEEP[0].add_to(parser)
+    SWEEP_SPEC.add_to(parser)
     _where(parser)
-    SWEEP[1].add_to(parser)
+    WORKERS.add_to(parser)
 
 
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:

@@ -118,8 +118,9 @@ def card(clf: Network, portable: bool, full_source: str, measured: Measured) -> 
     )
 
 
-def _came_from(clf: Network, measured: Measured | None) -> tuple[str, Measured | None]:
-    """The name of the model that was pruned, and what was measured; of a folder that was saved, as it says."""
+def _origin(clf: Network, measured: Measured | None) -> tuple[str, Measured | None]:
+    """The name of the model that was pruned, and what was measured of it. A model loaded from a saved folder has both
+    as the folder's record says."""
     folder = Path(clf.name)
     if not clf.name or not (folder / RECORD).is_file():
         return clf.name, measured
@@ -132,9 +133,14 @@ def _came_from(clf: Network, measured: Measured | None) -> tuple[str, Measured |
     return str(about.get("source") or clf.name), measured
 
 
+def _on_hub(source: str) -> bool:
+    """Whether a model's name is that of a repository, not of a folder."""
+    return is_hub_id(source) and not Path(source).is_dir()
+
+
 def _metadata(clf: Network, source: str, title: str, measured: Measured) -> str:
     pipeline = PIPELINES.get(str(getattr(clf, "job", "")))
-    of_hub = "/" in source and is_hub_id(source) and not Path(source).is_dir()
+    of_hub = "/" in source and _on_hub(source)
     results = [
         huggingface_hub.EvalResult(pipeline or "other", measured.task, measured.task, name, value)
         for name, value in measured.metrics.items()
@@ -343,12 +349,11 @@ def save(clf: Network, folder: Path, portable: bool = False, measured: Measured 
             _save_plain(clf.model, into)
             return
         _save_plain(clf.model, into, clf, portable)
-        # config.json has the heads
-        source, known_measures = _came_from(clf, measured)
+        source, known_measures = _origin(clf, measured)
         about = {
             "format": FORMAT,
             "digest": clf.filled(None).digest,
-            "source": source if is_hub_id(source) and not Path(source).is_dir() else Path(source).name,
+            "source": source if _on_hub(source) else Path(source).name,
             "heads_per_layer": clf.heads_per_layer,
             "neurons_per_layer": neurons(clf),
             "measured": plain(known_measures),

@@ -31,7 +31,7 @@ from .algorithms import ALGORITHMS, FisherSearch, LearnGates, Question, Remove, 
 from .plan import PruningPlan
 
 FORMAT = 1
-STATE = "state"  # among the parts of scorings
+STATE = "state"  # name of the state itself in a file that also holds parts of scorings
 MODELS = "models"  # the folder of the trained models
 
 Table = tuple[tuple[float | None, ...], ...]  # [L][H], None = not measured

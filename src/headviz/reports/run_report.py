@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 
 _NAMED = ("model", "task", "algorithm", "score")  # fields that every plan has
-# these go into --spec: they have no flag, or one that takes something else
-_WITHOUT_FLAG = {name for name, option in declared(PruningPlan).items() if option.flag is not None}
+# options without a flag, or whose flag has another name: they go into --spec
+_SPEC_OPTIONS = {name for name, option in declared(PruningPlan).items() if option.flag is not None}
 _SERVICE = "from headviz.runs import service"
 RUNTIMES = "runtimes"  # the folder of a run's results with a file for each model that was compared
 
@@ -63,7 +63,7 @@ def options_of(run: Mapping[str, Any]) -> Options | None:
     if kind != PRUNE:
         return (("kind", kind), ("spec", json.dumps(spec))) if spec else None
     changed = _changed(spec)
-    flagless = {name: value for name, value in changed.items() if name in _WITHOUT_FLAG or _holds_commas(value)}
+    flagless = {name: value for name, value in changed.items() if name in _SPEC_OPTIONS or _holds_commas(value)}
     flags = {name.replace("_", "-"): value for name, value in (_named(spec) | changed).items() if name not in flagless}
     as_json = json.dumps(flagless, ensure_ascii=False) if flagless else None
     return (*(("plugin", file) for file in plugins.files_of(spec)), *flags.items(), ("spec", as_json))
@@ -116,13 +116,13 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_run(view: RunView, path: Path) -> Path:
     """Write a run into a new file, whose ending chooses the format. The run need not be finished."""
-    form = path.suffix.lower()
-    if form not in FORMS:
-        raise RunError(f"'{path.name}' has no ending of a report. Choose one of: {', '.join(FORMS)}.")
-    path = out_file(path, f"report{form}")
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise RunError(f"'{path.name}' has no ending of a report. Choose one of: {', '.join(FORMATS)}.")
+    path = out_file(path, f"report{suffix}")
     if path.exists():
         raise RunError(f"'{path}' exists. Choose another name or remove it first.")
-    body = FORMS[form](view).encode()
+    body = FORMATS[suffix](view).encode()
     with disk_errors(path, len(body)):
         replace_file(path, body)
     return path
@@ -301,7 +301,7 @@ def _when(seconds: float | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(seconds))
 
 
-FORMS: dict[str, Callable[[RunView], str]] = {".html": run_html, ".json": run_json, ".csv": run_csv, ".tex": run_tex}
+FORMATS: dict[str, Callable[[RunView], str]] = {".html": run_html, ".json": run_json, ".csv": run_csv, ".tex": run_tex}
 
 
 def _score(view: RunView) -> tuple[str, go.Figure, str] | None:
