@@ -1,6 +1,6 @@
-"""What a run can be, and where it is carried besides processes of this machine: one entry each.
+"""The table of kinds of run, and the table of executors: places besides this machine where runs are executed.
 
-The jobs of the kinds follow ``engine``. Executors come through the plugins' door.
+The jobs of the kinds follow ``engine``. Executors are filled in by plugins.
 """
 
 from __future__ import annotations
@@ -14,26 +14,36 @@ from ..errors import RunError
 from ..plugins import Executor, RunKind
 from .record import CARRIED, LOCAL, PRUNE, SWEEP
 
+_PAGES = "headviz.ui.pages.runs"  # named as text: runs know no page
 _ENTRIES = (
     RunKind(PRUNE, "Pruning", "one pruning algorithm on one model and task", "headviz.pruning.job:make"),
-    RunKind("finetune", "Fine-tuning", "fine-tune a base model on a task", "headviz.runs.jobs.finetune:make"),
+    RunKind(
+        "finetune",
+        "Fine-tuning",
+        "fine-tune a base model on a task",
+        "headviz.runs.jobs.finetune:make",
+        draw=f"{_PAGES}.models:finetuned",
+    ),
     RunKind(
         "score",
         "Scores of heads",
         "a head score over a sample, the examples shared out",
         "headviz.runs.jobs.score:make",
+        draw=f"{_PAGES}.detail:show_heads",
     ),
     RunKind(
         "ablation",
         "Ablation",
         "switch every head off in turn and measure what it costs",
         "headviz.runs.jobs.ablate:make",
+        draw=f"{_PAGES}.detail:show_heads",
     ),
     RunKind(
         "faster",
         "Faster models",
         "heads and neurons off until the model is so many times as fast",
         "headviz.runs.jobs.faster:make",
+        draw=f"{_PAGES}.faster:detail",
         side_by_side=True,
     ),
 )

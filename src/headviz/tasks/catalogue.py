@@ -56,6 +56,7 @@ class Task:
     job: str = "class"  # what a model answers to it, see ``answers``
     thresholds: tuple[float, ...] = ()  # of several labels; empty = the job's own
     by_user: bool = False  # the user named the metrics
+    text_names: tuple[str, str] | None = None  # what the texts of an example are called; None = as the answer says
 
     @property
     def answer(self) -> Answer:
@@ -99,6 +100,7 @@ _QUESTIONS = ("question1", "question2")
 _QA = ("question", "sentence")
 _SENTENCE = ("sentence",)
 
+_NLI_TEXTS = ("Premise", "Hypothesis")
 _NLI = ("entailment", "neutral", "contradiction")
 _ENTAILS = ("entailment", "not_entailment")
 _SENTIMENT = ("negative", "positive")
@@ -131,8 +133,8 @@ _YOURS = Source(splits=OWN_SPLITS, own=True)
 
 
 _TABLE = (
-    Task("demo", "Demo", _NLI, _ACCURACY, _SHIPPED, slice_name="ability"),
-    Task("mnli", "MNLI matched", _NLI, _ACCURACY, _MNLI, slice_name="genre"),
+    Task("demo", "Demo", _NLI, _ACCURACY, _SHIPPED, slice_name="ability", text_names=_NLI_TEXTS),
+    Task("mnli", "MNLI matched", _NLI, _ACCURACY, _MNLI, slice_name="genre", text_names=_NLI_TEXTS),
     Task("mnli-mm", "MNLI mismatched", _NLI, _ACCURACY, _MNLI_MM, slice_name="genre"),
     Task("qqp", "QQP", ("not_duplicate", "duplicate"), ("accuracy", "f1"), _QQP),
     Task("qnli", "QNLI", _ENTAILS, _ACCURACY, _glue("qnli", _QA, "QNLI")),

@@ -23,6 +23,7 @@ from ....pruning import baselines
 from ....pruning.baselines import one_class
 from ....runs.kinds import RUNS, kind_title
 from ....runs.reading import combination
+from ....runs.record import PRUNE, SWEEP
 from ....runs.tables import Curve, run_curves, sweep_curves, sweep_table
 from ....scores.catalogue import DEFAULT, SCORES
 from ....tasks import DEFAULT_SAMPLES, get_task, points_in
@@ -33,7 +34,7 @@ from ...shell.messages import plain
 from ...shell.view import TABS, View
 from ...widgets.grid import Look
 from .. import analyses
-from . import faster, listing, models, steps
+from . import listing, models, steps
 from .models import look_at, warn_of_other_model
 
 if TYPE_CHECKING:
@@ -378,16 +379,10 @@ def watch(ids: Sequence[str]) -> RunView:
             on_click=state.update,
             kwargs={"run": record.parent, "step": 0},
         )
-    if record.kind == "prune":
+    if record.kind == PRUNE:  # its page compares several runs
         steps.detail(first, views[1:])
-    elif record.kind == "sweep":
+    elif record.kind == SWEEP:
         detail(first)
-    elif record.kind == "finetune":
-        models.finetuned(first)
-    elif record.kind == "faster":
-        faster.detail(first)
-    elif record.kind in ("score", "ablation"):
-        show_heads(first)
     elif record.kind in RUNS and (draw := RUNS[record.kind].draw) is not None:
         plugins.function(draw)(first)
     else:
