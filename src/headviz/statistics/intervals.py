@@ -6,7 +6,8 @@ class metric  the delta method for any smooth function of the table (gold, full 
               collapse where few answers change, which is where pruning decides.
 correlation   the same for Pearson's r. Two examples are added that got another one's answer; fewer, the more answers
               moved far enough to show what a change does. The width is that of Student's t for as many examples as
-              the difference depends on. For the upper end of a loss, smaller moves count as well.
+              the difference depends on; at most 2.5 degrees of freedom where the errors of a close fit have heavy
+              tails. For the upper end of a loss, smaller moves count as well.
 
 ``EXTRA`` and the two examples are for 95 %; at another level there are more or fewer in proportion to the squared
 normal quantile, as in Agresti and Coull 1998. ``bench/coverage.py`` measures how often the intervals hold the truth. A
@@ -102,6 +103,7 @@ MOVED = 0.1  # standard deviations, or of the errors: an answer that moved farth
 ALL_MOVED = 0.4  # where so many moved, and many examples carry the difference, no example is added
 FEW = 5.0  # examples that carry the difference: as many show half of it
 TAILS = 15.0  # kurtosis; where that of a column is higher, a single example may decide a correlation
+CLOSE, PEAKED = 0.9, 4.0  # above this r a few large errors decide it: where the errors' kurtosis is higher than this
 
 Ends = tuple[Floats, Floats]
 
@@ -190,19 +192,28 @@ def correlation_interval(
     if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
         influences = np.zeros_like(influences)
     second, carried = second_and_carried(influences)
-    heavy = max(float(((x * x) ** 2).mean()) for x in (g, f, m)) > TAILS
+    errors = standardised(f - before * g, 0.0)
+    if max(map(_kurtosis, (g, f, m))) > TAILS:
+        most = 2.0
+    else:
+        most = 2.5 if not ranked and before > CLOSE and _kurtosis(errors) > PEAKED else np.inf
 
     def half(move: float) -> float:
         """Half the interval's width, where a ``move`` of an answer counts as showing what a change does."""
         shown = min(1.0, float((np.abs(m - f) > move).mean()) / ALL_MOVED * carried / (carried + FEW))
         unseen = EXCHANGED * added(level) * of_exchange * (1 - shown)
-        width = student(2.0 if heavy else freedom(carried, shown), level) * np.sqrt(second + unseen) / n
+        width = student(min(most, freedom(carried, shown)), level) * np.sqrt(second + unseen) / n
         return float(width)
 
     # exchanges that were not observed lower a correlation: they make a loss larger, and do not undo an observed one
     change, down = after - before, half(MOVED)
     up = half(MOVED * np.sqrt(max(0.0, 1 - before**2))) if change < 0 < before else down
     return Interval(max(-2.0, change - down), min(2.0, change + up))
+
+
+def _kurtosis(standard: NDArray) -> float:
+    """Of values of mean 0 and variance 1; 3 for a normal distribution."""
+    return float(((standard * standard) ** 2).mean())
 
 
 def second_and_carried(influences: NDArray) -> tuple[float, float]:
