@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headviz.tasks import TASKS, Dataset, text_lengths
-from headviz.tasks.dataset import alone_with
+from headviz.tasks.tokenizer_lock import alone_with
 from support.tiny import TEXTS, tiny_classifier
 from support.tiny_translation import tiny_translator
 from support.together import together
@@ -63,7 +63,7 @@ def test_one_thread_at_a_time_uses_a_tokenizer(what: str) -> None:
 
 
 def test_many_texts_are_read_in_pieces_so_that_others_need_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headviz.tasks.dataset.PIECE", 3)
+    monkeypatch.setattr("headviz.tasks.tokenizer_lock.PIECE", 3)
     data = Dataset(TASKS["custom"], "dev", tuple(TEXTS), tuple(TEXTS[::-1]))
     for clf, given in ((tiny_classifier(), data.pairs), (tiny_translator(), data.pairs)):
         whole = [clf.encode([t], [p])[0] for t, p in zip(data.texts, given, strict=True)]

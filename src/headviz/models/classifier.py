@@ -20,7 +20,7 @@ from ..heads import CLASSIFICATION, MASKED_LM
 from ..progress import Cancel, stop_if
 from ..storage.exchange import MaskLike
 from ..tasks import TASKS
-from ..tasks.dataset import alone_with, pieces
+from ..tasks.tokenizer_lock import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .fast.gpu import put
 from .fast.linear import gpu_products

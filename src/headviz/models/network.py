@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
 from ..storage.exchange import MaskLike, mask_of
-from ..tasks.dataset import alone_with
+from ..tasks.tokenizer_lock import alone_with
 from .as_described import described, require_described
 from .families import Family, family_of
 from .families.sheet import Attention

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError, TaskError, seed_number, shown
-from .dataset import Dataset, LengthFilter, SampleReport, alone_with, pieces, require_dataset
+from .dataset import Dataset, LengthFilter, SampleReport, require_dataset
+from .tokenizer_lock import alone_with, pieces
 
 
 def ranks(data: Dataset, seed: int) -> np.ndarray:

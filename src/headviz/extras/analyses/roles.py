@@ -39,9 +39,10 @@ from ...results import Result
 from ...scores.scoring import score_heads
 from ...scores.statistics import mean
 from ...statistics.significance import benjamini_hochberg
-from ...tasks.dataset import alone_with, require_dataset
+from ...tasks.dataset import require_dataset
 from ...tasks.loading import grammar_of
 from ...tasks.sampling import limited, require_size
+from ...tasks.tokenizer_lock import alone_with
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

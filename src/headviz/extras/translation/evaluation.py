@@ -26,7 +26,8 @@ from ...models.network import require_model
 from ...progress import Cancel, Progress, tracked
 from ...pruning.judging import Judge, Measured, measured
 from ...storage.exchange import MaskLike
-from ...tasks.dataset import alone_with, require_dataset
+from ...tasks.dataset import require_dataset
+from ...tasks.tokenizer_lock import alone_with
 from .recurrent import RnnTranslator, words_of
 from .sentence import bleu, chrf
 

@@ -27,7 +27,7 @@ from ...models.base import DEFAULT_LENGTH, TransformerModel
 from ...models.families.sheet import decoder_layers
 from ...models.fast.linear import gpu_products
 from ...storage.exchange import MaskLike
-from ...tasks.dataset import alone_with, pieces
+from ...tasks.tokenizer_lock import alone_with, pieces
 from .sentence import SENTENCE
 
 # generation settings that headviz sets in every call, or that leave the tokens alone

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 
 from ...demo import vocabulary_coverage
-from ...tasks.dataset import alone_with
+from ...tasks.tokenizer_lock import alone_with
 from ..shell import kept, show, state
 from ..shell.messages import plain
 from ..shell.view import LONGEST_TEXT, View
@@ -117,7 +117,7 @@ def _names(data: Dataset, shown: Text) -> list[str]:
         return ["Sentence"]
     if shown.pair is None:
         return ["Text"]
-    return ["Premise", "Hypothesis"] if data.task.name in ("demo", "mnli") else [*data.answer.text_names]
+    return [*(data.task.text_names or data.answer.text_names)]
 
 
 def _picker(data: Dataset, shown: Text, key: str) -> None:
