@@ -55,6 +55,22 @@ def test_the_translation_demo_opens_everywhere(open_page: Callable[..., Any], pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", [name for name, page in PAGES.items() if not page.without_data])
+@pytest.mark.parametrize(("model", "task"), [("demo-translation", "demo"), ("demo", "demo-translation")])
+def test_a_model_and_data_of_different_jobs_get_a_way_out_and_no_answer(
+    open_page: Callable[..., Any], page: str, model: str, task: str
+) -> None:
+    app = open_page(page, **{**DEMO, "model": model, "task": task}, limit="4")
+    assert not app.exception
+    assert len(shown_errors(app)) == 1
+    shipped = app.button(key="take_task")
+    assert not [b for b in app.button if b.key in ("undo", "compute_costs")]  # nothing to answer with
+    shipped.click().run()
+    assert app.query_params.get("task", model) in (model, [model])
+    assert not shown_errors(app)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "more", "said"),
     [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from ...answers.class_names import match_names
 from ...display import sentences
 from ...display.figures.style import scale_of_losses
 from ...display.numbers import fixed
@@ -39,7 +40,8 @@ def lead(shape: Shape, data: Dataset) -> None:
 
 def _does(shape: Shape, data: Dataset) -> str:
     reads = "two texts" if data.pairs is not None else "a text"
-    if data.task.name in ("demo", "mnli", "mnli-mm", "rte") and data.pairs is not None:
+    infers = match_names(("entailment",), shape.labels) is not None  # the model's classes, not the task's, say so
+    if infers and data.task.name in ("demo", "mnli", "mnli-mm", "rte") and data.pairs is not None:
         return "This model reads two sentences and says whether the second follows."
     return f"This model {shape.answer.does.format(texts=reads, n=len(shape.labels))}."
 

@@ -179,6 +179,7 @@ def _guarded(page: st.Page, above: Callable[[str], None], search: Callable[[], N
         show.begin_report()
         if page.title not in CHOOSING:
             loaders.require_source(state.view())
+            loaders.require_fit(state.view())
         jobs.page_begins(page.title)
         st.session_state[_DRAWN] = ()
         above(name)

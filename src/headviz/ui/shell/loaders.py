@@ -265,6 +265,16 @@ def require_source(view: View) -> None:
         raise TaskError(f"There is no folder or file '{view.data}'. Choose other data: Data & model.")
 
 
+def require_fit(view: View) -> None:
+    """Refuse data that ask for another kind of answer than the model's. It is loaded only where it may not fit."""
+    try:
+        fits = dataset(view).answer.job in shape(view).answer.reads
+    except UserError:  # a page that needs data which cannot be read says why
+        return
+    if not fits:
+        check(model(view), dataset(view))
+
+
 def part(view: View, split: str) -> Dataset:
     """Another split of the shipped data, of the same size."""
     shipped = View(task=view.task, limit=view.limit, seed=view.seed)
