@@ -29,12 +29,15 @@ from headviz.demo import DATA
 from headviz.heads import HeadId, lowest
 from headviz.scores.masked_words import masked_lm_scores
 from study.tables import table
+from tools.demo.corpus import generate
+from tools.demo.ship import short_share
 
 PAGE = Path(__file__).with_suffix(".md")
 FILE = PAGE.with_suffix(".json")
 SEEDS = range(3)  # samples that a score is measured on
 ORDERS = 10  # random ones
 DEV, SAMPLE, TEXTS = 300, 100, 12
+PILOT = 4000  # examples that the time of one is measured on; on few, most of it is the start
 ITERATIONS = 9  # of a tenth of the heads
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {}
 Areas = NDArray[np.float64]  # [1 + draws]
@@ -47,6 +50,14 @@ def part(compute: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
 
 def examples(split: str, n: int, seed: int = 0) -> Any:
     return headviz.sample(headviz.load_task("demo", split=split), n, seed=seed)
+
+
+def many(n: int, seed: int) -> Any:
+    """So many training pairs, made with the grammar: the demo's sample has 2,600."""
+    rows, data = list(generate("train", n, seed, short_share())), headviz.load_task("demo", split="train")
+    labels = np.array([data.label_names.index(row.label) for row in rows])
+    pairs = {"texts": tuple(row.premise for row in rows), "pairs": tuple(row.hypothesis for row in rows)}
+    return replace(data, labels=labels, slices=tuple(row.phenomenon for row in rows), **pairs)
 
 
 def area(half: Half, values: NDArray) -> Areas:
@@ -123,24 +134,32 @@ def masked_words() -> dict[str, Any]:
 
 @part
 def equal_time() -> dict[str, Any]:
-    """Taylor and gim on as many examples as the seconds of gates on 100 pay for."""
+    """Taylor and gim on as many examples as the processor time of gates on 100 pays for."""
     clf = headviz.load("demo", device="cpu")
     half = Half(clf, examples("dev", DEV))
     tables: dict[str, list[NDArray]] = {}
-    seconds: dict[str, float] = {}
+    seconds: dict[str, list[float]] = {}
 
-    def timed(name: str, score: str, sample: Any) -> None:
+    def timed(score: str, sample: Any) -> tuple[NDArray, float]:
         began = time.process_time()
-        tables.setdefault(name, []).append(headviz.score_heads(clf, sample, score, cache=False).values)
-        seconds.setdefault(name, time.process_time() - began)
+        return headviz.score_heads(clf, sample, score, cache=False).values, time.process_time() - began
 
-    sizes: dict[str, int] = {}
+    def keep(name: str, score: str, sample: Any) -> float:
+        values, took = timed(score, sample)
+        tables.setdefault(name, []).append(values)
+        seconds.setdefault(name, []).append(took)
+        return took
+
+    cheap, sizes = ("taylor", "gim"), {}
+    for score in cheap:
+        timed(score, examples("train", SAMPLE))  # what only the first call does
     for seed in SEEDS:
-        for score in ("gates", "taylor", "gim"):
-            timed(score, score, examples("train", SAMPLE, seed))
-        for score in ("taylor", "gim"):
-            sizes.setdefault(score, int(SAMPLE * seconds["gates"] / seconds[score]))
-            timed(f"{score}, equal time", score, examples("train", sizes[score], seed))
+        of_gates = keep("gates", "gates", examples("train", SAMPLE, seed))
+        for score in cheap:
+            keep(score, score, examples("train", SAMPLE, seed))
+            if score not in sizes:
+                sizes[score] = round(PILOT * of_gates / timed(score, many(PILOT, seed))[1])
+            keep(f"{score}, equal time", score, many(sizes[score], seed))
     return {**of_scores(half, tables, {"random": at_random(half)}), "seconds": seconds, "examples": sizes}
 
 
@@ -162,7 +181,7 @@ def random_labels() -> dict[str, Any]:
 @part
 def regimes() -> dict[str, Any]:
     """Whether Taylor's lead over random orders grows while the model is trained, checkpoint by checkpoint."""
-    result, leads = {}, {}
+    result, known = {}, {}
     folders = [*sorted((DATA / "checkpoints").iterdir()), DATA / "finetuned"]
     for folder in folders:
         clf = headviz.load("demo" if folder.name == "finetuned" else folder, device="cpu")
@@ -171,11 +190,27 @@ def regimes() -> dict[str, Any]:
             area(half, headviz.score_heads(clf, examples("train", SAMPLE, seed), "taylor", cache=False).values)
             for seed in SEEDS
         ]
-        by_chance = at_random(half, ORDERS // 2)
-        leads[folder.name] = np.array(scored) - by_chance.mean(axis=0)
-        lead = ahead(np.array(scored), by_chance)
-        result[folder.name] = {"balanced_accuracy": float(half.full[0]), "lead": lead}
-    return {"checkpoints": result, "growth": ahead(leads["finetuned"], leads[folders[0].name])}
+        known[folder.name] = np.array(scored), at_random(half)
+        result[folder.name] = {"balanced_accuracy": float(half.full[0]), "lead": ahead(*known[folder.name])}
+    return {"checkpoints": result, "growth": growth(known[folders[0].name], known["finetuned"])}
+
+
+def growth(first: tuple[NDArray, NDArray], last: tuple[NDArray, NDArray]) -> list[float]:
+    """How much larger the last lead is than the first, with 95 %; each is (orders by a score, random orders).
+
+    Both have the same samples, random orders and dev examples, so one draw of these serves both.
+    """
+    rng = np.random.default_rng(0)
+    scored, chance = (len(one) for one in first)
+
+    def more(by_score: NDArray, by_chance: NDArray, k: int) -> float:
+        late, early = (one[by_score, k].mean() - other[by_chance, k].mean() for one, other in (last, first))
+        return float(late - early)
+
+    draws = [
+        more(rng.integers(0, scored, scored), rng.integers(0, chance, chance), k) for k in range(1, first[0].shape[1])
+    ]
+    return [more(np.arange(scored), np.arange(chance), 0), *map(float, np.nanquantile(draws, [0.025, 0.975]))]
 
 
 @part
@@ -245,7 +280,7 @@ is a BERT of 144 heads and a million weights that was trained on a made language
 on a task of three classes: a demonstration, not evidence about BERT. *Area*: the mean share of the balanced
 accuracy above chance that is left with 10 to 90 % of the heads off, on {dev} dev examples. Scores are measured
 on {sample} training examples, three samples each. Leads are in points of area; brackets are 95 %, over
-examples, samples and random orders (ten; of checkpoints five each).
+examples, samples and ten random orders.
 """
 SECTIONS = {
     "grids": """\
@@ -293,6 +328,9 @@ orders grows:
     "equal_time": """\
 ## As much time as gates have
 
+*Seconds*: of one processor, the mean over the three samples. Samples of more than {sample} examples are made with the
+demo's grammar.
+
 {table}
 
 {told}
@@ -320,13 +358,18 @@ def verb(ends: Sequence[float]) -> str:
 
 
 def areas(known: dict[str, Any], beside: Callable[[str], str | None]) -> str:
-    """By order its area, its lead over random orders, and over another one."""
+    """By order its area, its lead over random orders, and over another one; and its seconds, where they were taken."""
     rows = [["random", f"{known['areas']['random']:.3f}", "", ""]]
+    took = known.get("seconds", {})
     for name, leads in known["leads"].items():
         other = beside(name)
         against = f"{told(leads[other])} over {other}" if other else ""
         rows.insert(-1, [name, f"{known['areas'][name]:.3f}", told(leads["random"]), against])
-    return lines(["order", "area", "over random orders", "over another"], rows)
+    header = ["order", "area", "over random orders", "over another"]
+    if took:
+        header.append("seconds")
+        rows = [[*row, f"{np.mean(took[row[0]]):.1f}" if row[0] in took else ""] for row in rows]
+    return lines(header, rows)
 
 
 def lines(header: list[str], rows: list[list[Any]]) -> str:
@@ -395,7 +438,9 @@ def of_regimes(known: dict[str, Any]) -> tuple[str, str]:
 def of_equal_time(known: dict[str, Any]) -> tuple[str, str]:
     pairs = [(f"{score}, equal time", other) for score in ("taylor", "gim") for other in ("gates", score)]
     paid = " and ".join(f"{n:,} of `{score}`" for score, n in known["examples"].items())
-    said = f"The time of `gates` on {SAMPLE} examples pays for {paid}. {sentences(known, pairs)}"
+    least, most = (of(known["seconds"]["gates"]) for of in (min, max))
+    said = f"The time of `gates` on {SAMPLE} examples, {least:.0f} to {most:.0f} s, pays for {paid}. "
+    said += sentences(known, pairs)
     return areas(known, lambda name: "gates" if name != "gates" else None), said
 
 
