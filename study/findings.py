@@ -5,6 +5,7 @@ python -m study.findings      # writes docs/findings.md
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from itertools import combinations
@@ -13,12 +14,14 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from headviz.analyses.grades import RANDOM, recorded
 from headviz.answers.metrics import metric_title
 from headviz.extras.tickets.published import published
 from headviz.statistics.resampling import spearman
-from study.leads import DEV
+from study import controls
+from study.leads import AT_ONCE, DEV
 from study.models import FOLDERS, RESULTS
 from study.page import TWINS, beside, read, told
 from study.page_pruned import range_lead, range_of
@@ -31,15 +34,14 @@ TARGET = Path(__file__).resolve().parents[1] / "docs" / "findings.md"
 TASKS = {"sst2": "SST-2", "mrpc": "MRPC", "cola": "CoLA"}
 SEEDS = range(3)
 OFF = 0.58  # of the heads: the step at which sets are compared
-AT_ONCE = 1 - 0.05 / len(TASKS)  # Bonferroni over the tasks
 Cells = dict[str, dict[str, Any]]
 
 PAGE = """\
 # Findings
 
 **Encoders: two sentence encoders, MiniLM (6×12 heads) and MPNet (12×12), trained by contrast for whole sentences and
-fine-tuned here with a new pooler and classifier. They are not the BERT of the papers, and the tasks are small.**
-Every figure comes from [the study](../study/results.md), which has the cells, the commands and all other figures.
+fine-tuned here with a new pooler and classifier: not masked-language models like the papers' BERT. The tasks are
+small.** Every figure comes from [the study](../study/results.md), which has the commands and all others.
 
 Words: a *score* gives each head a number, and heads are removed in its *order*, lowest first. *Gates* learn a switch
 for each head; *Taylor* is the gradient of the loss by such a switch (Michel et al. 2019); the *thesis's score* is the
@@ -54,7 +56,9 @@ Points ahead of random orders, the mean from 10 to 88 % of MiniLM's heads off, t
 
 How sure: uncorrected, these beat random orders: {alone}. Corrected for the three tasks of a score (Bonferroni):
 {at_once}. The three random orders are the same for all tasks. Gates beat Taylor on {gates_over_taylor}: over three
-models, on these dev examples alone. Gates take {times} times as long as Taylor for 100 examples (SST-2 and MRPC).
+models, on these dev examples alone, and not at equal time: for 100 examples gates take {times} times as long. Over
+gates, on the demo: Taylor {taylor_at_equal_time} points of area in
+[as much time](../study/controls.md#as-much-time-as-gates-have), `gim` {gim_on_few} on 100 examples.
 [Orders](../study/results.md#e2-heads-removed-without-retraining)
 
 {picture_cola}
@@ -66,11 +70,11 @@ The share of the removed heads that two seeds have in common, with {off} of Mini
 
 {shared}
 
-How sure: three models on each task, heads scored once. Taylor ({shared_taylor}) and gates ({shared_gates}) are as
-alike. Its lead over random orders is the last row of the table above;
-[retrained](#4-after-retraining-on-mrpc-taylor-and-the-thesiss-score-beat-random-orders), it has one. The thesis's
-pruned BERT-base is about as accurate as one class for all: with 70 % off it has {published} (Table 6.3), one class for
-all {constants}. [Seeds](../study/results.md#do-seeds-remove-the-same-heads)
+How sure: three models on each task, heads scored once. What two random sets share has a standard deviation of {sd}
+points, so these means of three pairs are {above} standard deviations above chance. Taylor ({shared_taylor}) and gates
+({shared_gates}) are as alike. For its lead see finding 1; retrained (finding 4), it has one. The thesis's BERT-base
+with 70 % off (Table 6.3) is near one class for all: {published}.
+[Seeds](../study/results.md#do-seeds-remove-the-same-heads)
 
 ## 3. After fine-tuning, seeds rank heads by agreement more alike; agreement is not larger in size
 
@@ -80,8 +84,7 @@ rank the heads by it (mean rank correlation over the pairs of five seeds), and t
 {agreement}
 
 How sure: five seeds of each. Counted with its sign, the mean rises by {signed}. *Before* has a fresh classifier, so it
-explains an answer that means nothing yet. Two tasks of one encoder are less alike than two seeds of one task: after
-fine-tuning their mean correlation is {across}, by pair of tasks.
+explains an answer that means nothing yet. Two tasks of one encoder are less alike: {across}, by pair of tasks.
 [Agreement](../study/results.md#e1-agreement-before-and-after-fine-tuning)
 
 ## 4. After retraining on MRPC, Taylor and the thesis's score beat random orders
@@ -90,20 +93,20 @@ Heads of MiniLM are removed before fine-tuning. Points ahead of random orders, t
 
 {retrained}
 
-How sure: each of three seeds has one random order and one training; gates have trainings of their own. The intervals
-are over three numbers, on these dev examples alone, not corrected for three scores.
+How sure: each of three seeds has one random order and one training; gates have their own trainings. Intervals are over
+these three, on these dev examples, uncorrected.
 [Retrained](../study/results.md#minilm-on-mrpc-trained-again)
 
 {picture_mrpc}
 
 ## 5. On WNLI the criterion of a winning ticket rewards forgetting the task
 
-All {wins} settings (an order and a size; {networks} networks of MiniLM) pass it, random orders included. The criterion:
-the pruned networks' mean plus one standard deviation reaches the mean with all heads. With all heads the models have
-{wnli} right, one class for all has {wnli_floor}. The published tickets on WNLI have {wnli_published} %, the share of
-that class; BERT-base with all heads had {wnli_bert} %.
+A setting (an order, also a random one, and a size; {networks} networks of MiniLM) passes where its mean plus one
+standard deviation reaches the mean with all heads. Right answers:
 
-How sure: the arithmetic is certain; whether WNLI has tickets cannot be seen this way.
+{tickets}
+
+How sure: as arithmetic, certain; WNLI may have tickets or not.
 [WNLI](../study/results.md#minilm-on-wnli-trained-again)
 
 ## 6. Accuracy on some hundred examples ties nearly all heads, and shows few of them to be missed
@@ -113,21 +116,21 @@ alone off (5 %, corrected for all heads by Holm's method), one number for each m
 
 {ties}
 
-How sure: the counts are exact, of the model of seed 0. Small costs are not excluded: *not shown to be missed* is not
-*idle*. On two sets of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation of {halves};
-Pearson's r is {pearson}, and {pearson_without} without the four costliest heads. [Single
+How sure: the counts are exact, of the model of seed 0. Small costs are not excluded. On two sets of 1,000 examples of
+MNLI the costs of MiniLM's heads have a rank correlation of {halves}; Pearson's r is {pearson}, without the four
+costliest heads {pearson_without}. [Single
 heads](../study/results.md#m-michel-et-al-head-by-head)
 
 ## 7. On four models three different scores come first; that they differ is not shown
 
-Of {scores} scores the first is {best}. On the demo {level} of the other {graded} are not significantly worse, in five
-splits of its examples and for all at once.
+The first of {scores} scores, and how many others are not significantly worse, in five splits of the examples:
 
-How sure: one model each, and one split of the real encoders' examples, where the first was picked afterwards; scores of
-equal worth would differ, too.
-`ablation` (what a head costs) is left out for the real encoders, where heads that tie were removed layer by layer.
-`headviz grade` compares the scores on your model, with intervals for all at once.
-[Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md)
+{boards}
+
+How sure: one model each. The real encoders have one split, and no interval for all scores at once; scores of equal
+worth would differ, too. `ablation` is left out for the real encoders, where heads that tie went layer by layer.
+`headviz grade` compares scores on your model, for all at once.
+[Boards](../study/results.md#over-all-boards), [the demo's](../study/scores.md)
 
 ## Elsewhere
 
@@ -151,6 +154,7 @@ def page(cells: Cells) -> str:
             picture_cola=picture("prune-minilm-cola-lead"),
             picture_mrpc=picture("retrain-minilm-mrpc-lead"),
             **_leads(once),
+            **_equal_time(),
             **_thesis(once),
             **_agreement(cells),
             retrained="\n".join(
@@ -186,6 +190,13 @@ def _leads(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]:
     }
 
 
+def _equal_time() -> dict[str, str]:
+    """Leads over gates on the demo: of Taylor on as many examples as their time pays for, of gim on as few as gates."""
+    leads = json.loads(controls.FILE.read_text(encoding="utf-8"))["equal_time"]["leads"]
+    told = {"taylor_at_equal_time": "taylor, equal time", "gim_on_few": "gim"}
+    return {key: controls.told(leads[name]["gates"]) for key, name in told.items()}
+
+
 def _beating(leads: dict[tuple[str, str], tuple[float, float, float]], names: dict[str, str]) -> str:
     parts = []
     for score, name in names.items():
@@ -204,11 +215,19 @@ def _thesis(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]
     }
     printed = published("pruned")
     by_task = dict(zip(printed.rows["method"], printed.rows["thesis metric"], strict=True))
+    masks = [mask for task in TASKS for mask in masks_at(once["thesis-2024", task], OFF)]
+    (off,), (heads,) = ({len(of(mask)) for mask in masks} for of in (lambda m: m.off, lambda m: [*m.off, *m.kept]))
+    sd = float(hypergeom(heads, off, off).std()) / off
+    # what each two of three random sets share is uncorrelated
+    above = [(share - off / heads) / (sd / 3**0.5) for share in alike["thesis-2024"]]
     return {
         "shared": "\n".join(table([*TASKS.values()], [[percent(share) for share in alike["thesis-2024"]]])),
         **{f"shared_{s}": f"{100 * min(alike[s]):.0f} to {percent(max(alike[s]))}" for s in ("taylor", "gates")},
-        "published": ", ".join(f"{by_task[task].removeprefix('0')} on {task}" for task in ("MRPC", "QNLI", "MNLI")),
-        "constants": joined([f"{_constants(task)} on {task}" for task in ("MRPC", "QNLI", "MNLI")]),
+        "sd": f"{100 * sd:.1f}",
+        "above": f"{min(above):.1f} to {max(above):.1f}",
+        "published": ", ".join(
+            f"{by_task[task].removeprefix('0')} on {task} ({_constants(task)})" for task in ("MRPC", "QNLI", "MNLI")
+        ),
     }
 
 
@@ -252,14 +271,14 @@ def _wnli(cells: Cells) -> dict[str, str]:
     printed = published("tickets")
     column = printed.rows["row"].index(FOLDERS["wnli"])
     values = {row[column] for name, row in printed.rows.items() if name.endswith(" ticket") and row[column]}
-    return {
-        "wins": str(len(won)),
-        "networks": str(sum(len(c["steps"]) for c in own)),
-        "wnli": f"{min(full):.3f} to {max(full):.3f}".replace("0.", "."),
-        "wnli_floor": f"{own[0]['steps'][0]['constant']['accuracy']:.3f}".removeprefix("0"),
-        "wnli_published": joined(sorted(values)),
-        "wnli_bert": printed.rows["full BERT-base"][column],
-    }
+    here = [
+        f"{min(full):.3f} to {max(full):.3f}".replace("0.", "."),
+        f"{own[0]['steps'][0]['constant']['accuracy']:.3f}".removeprefix("0"),
+        f"{sum(won)} of {len(won)}",
+    ]
+    theirs = [f"{value} %" for value in (printed.rows["full BERT-base"][column], joined(sorted(values)))]
+    header = ["all heads", "one class for all", "settings that pass", "published: all heads", "published: tickets"]
+    return {"networks": str(sum(len(c["steps"]) for c in own)), "tickets": "\n".join(table(header, [[*here, *theirs]]))}
 
 
 def _single(cells: Cells) -> dict[str, str]:
@@ -289,18 +308,19 @@ def _boards(cells: Cells) -> dict[str, str]:
     assert shipped is not None, "the package came without its board"
     assert shipped.grades.splits == 5
     own = [g for g in shipped.grades if g.score != RANDOM]
-    boards: dict[str, list[str]] = {}
-    for at, name in enumerate(("the demo", "MiniLM’s SST-2", "MiniLM’s MRPC", "MPNet’s MRPC")):
-        boards.setdefault(_best(grades, at), []).append(name)
+    names = ["the demo", "MiniLM on SST-2", "MiniLM on MRPC", "MPNet on MRPC"]
+    level = f"{sum(g.behind is not None and g.behind_low <= 0 for g in own)} of {len(own) - 1}"
+    rows = [
+        ["first", *(f"`{_best(grades, at)}`" for at in range(len(names)))],
+        ["not significantly worse", level, *["–"] * len(result)],
+    ]
     times = [
         of["gates"]["seconds"] / of["taylor"]["seconds"]
         for of in ({g["score"]: g for g in cell["grades"]["scores"]} for cell in result)
     ]
     return {
         "scores": str(len(grades) - 1),
-        "level": str(sum(g.behind is not None and g.behind_low <= 0 for g in own)),
-        "graded": str(len(own) - 1),
-        "best": joined([f"`{score}` on {joined(names)}" for score, names in boards.items()]),
+        "boards": "\n".join(table(["", *names], rows)),
         "times": f"{min(times):.0f} to {max(times):.0f}",
     }
 

@@ -35,6 +35,7 @@ def test_headings_follow_from_the_tables_below_them() -> None:
     assert [above_zero(cell) for cell in gates[1:]] == [True, False, True]  # CoLA, and SST-2 by itself
     assert not any(above_zero(cell) for cell in thesis[1:])
     assert all(float(cell.rstrip(" %")) > 58 for cell in rows("2")[0])
+    assert float(re.search(r"are (\S+) to \S+\s+standard deviations", parts["2"])[1]) > 3
     for _, _, before, after, size_before, size_after in rows("3"):
         assert abs(float(before)) < 0.1 < 0.35 < float(after)
         assert float(size_after) <= float(size_before)
@@ -45,8 +46,11 @@ def test_headings_follow_from_the_tables_below_them() -> None:
     for _, _, metric, _, heads, _, tied, missed in rows("6"):
         assert metric != "accuracy" or int(tied) > 0.9 * int(heads)
         assert all(int(count) < 0.05 * int(heads) for count in missed.split(", "))
-    (first,) = re.findall(r"Of \d+ scores the first is (.*?)\. On the demo", parts["7"], re.S)
-    assert len(set(re.findall("`(.*?)`", first))) == 3
+    (passing,) = (row[2].split(" of ") for row in rows("5"))
+    assert passing[0] == passing[1]
+    (_, *first), (_, level, *_) = rows("7")
+    assert len(set(first)) == 3
+    assert int(level.split(" of ")[0]) > 0
 
 
 def test_the_range_of_one_step_is_that_step_and_examples_widen_the_range() -> None:
