@@ -79,6 +79,10 @@ def test_a_run_shows_what_each_speed_keeps(
     assert not app.exception
     assert "measured speed, batches of 2 texts of 8 tokens" in said(app)
     assert button(app, "faster_use") is not None
+    made = str(next(RunFiles(run).results.rglob("*/config.json")).parent)
+    assert "has no part" not in said(open_page("runs", **{**small, "model": made}, run=run))
+    sides = open_page("compare", **{**small, "model": made}, a="the dog sleeps", b="a cat runs")
+    assert "from which the open model was made" in next(s for s in sides.selectbox if s.key == "w_first").options[1]
     assert button(app, "faster_runtimes") is not None
     (slider,) = app.select_slider
     app = slider.set_value(slider.options[-1]).run()

@@ -115,6 +115,10 @@ def test_any_two_stand_side_by_side(open_page: Callable[..., Any], studio_folder
     app = open_page("compare", **pair, first="all", other="mask")
     assert not app.exception
     assert boxes(app)[1] == masked
+    cut = open_page("compare", **{**pair, "model": str(folder)}, first=str(studio_folder / "model"), other="all")
+    assert not cut.exception
+    kept = 144 - len(OFF.off)
+    assert any(f"open model ({kept} of 144 heads)" in e.value.replace("\\", "") for e in cut.markdown)
     wrong = open_page("compare", **pair, other="run:nosuch:3")
     assert not wrong.exception
     assert any("no step" in e.value for e in wrong.error)
@@ -129,7 +133,7 @@ def test_the_list_has_what_can_stand_on_a_side(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sides, "local_models", lambda: ["/models/one", "/models/two/model", "/old/one"])
     monkeypatch.setattr(sides.listing, "overview", list)
     assert sides.list_choices(clf) == {
-        "all": "all heads",
+        "all": "full model",
         "/models/one": "one, in /models",
         "/models/two/model": "two",
         "/old/one": "one, in /old",

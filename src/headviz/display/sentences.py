@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..answers.comparison import Delta
 from ..answers.metrics import constant_name, metric_title
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear, excluded, verdict, within
-from ..heads import HeadId, head_name
+from ..heads import HeadId, HeadMask, head_name
 from ..statistics.significance import LEVEL, holm
 from ..tasks import points_in
 from . import numbers
@@ -165,16 +165,27 @@ def _short(probability: float) -> str:
     return f"{probability:.2f}".removeprefix("0")
 
 
-def in_words(d: Delta, off: str, examples: str) -> str:
-    """What a mask costs in one sentence without symbols; ``examples`` names them: ``dev examples``."""
+def whole(present: HeadMask) -> str:
+    """What a model is called while none of its heads is off; one that was pruned is no full model."""
+    return f"open model ({len(present.kept)} of {present.size} heads)" if present.off else "full model"
+
+
+def all_heads(present: HeadMask) -> str:
+    """The same in a sentence, behind "with"."""
+    return f"all its {len(present.kept)} heads" if present.off else "all heads"
+
+
+def in_words(d: Delta, off: str, examples: str, every: str = "all heads") -> str:
+    """What a mask costs in one sentence without symbols; ``examples`` names them: ``dev examples``, ``every`` all
+    heads."""
     if d.undefined:
         return f"Without {off} {metric_title(d.metric)} is not defined on these {examples}."
     if d.metric == "accuracy":
         masked, full = (f"{round(value * d.n):,}" for value in (d.masked, d.full))
-        sentence = f"Without {off}, {masked} of {d.n:,} {examples} are answered right; with all heads {full}"
+        sentence = f"Without {off}, {masked} of {d.n:,} {examples} are answered right; with {every} {full}"
     else:
         masked, full = (numbers.metric(value, d.scale) for value in (d.masked, d.full))
-        sentence = f"Without {off} {metric_title(d.metric)} is {masked} on {d.n:,} {examples}; with all heads {full}"
+        sentence = f"Without {off} {metric_title(d.metric)} is {masked} on {d.n:,} {examples}; with {every} {full}"
     return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
 
 

@@ -254,12 +254,19 @@ def is_path(name: str) -> bool:
 OF_ANYTHING = ("model", "results", "final", "best", "output", "out")  # names of folders that do not tell their content
 
 
-def model_title(name: str) -> str:
-    """What a model is called in lists and titles: the title of the run that made it, else its name, or its folder's."""
+def maker(name: str) -> RunRecord | None:
+    """The run that made a model; None for other models."""
     folder = Path(name)
     if folder.is_absolute() and folder.is_relative_to(runs_home()) and folder != runs_home():
         with suppress(UserError):
-            return Registry().get(folder.relative_to(runs_home()).parts[0]).title
+            return Registry().get(folder.relative_to(runs_home()).parts[0])
+    return None
+
+
+def model_title(name: str) -> str:
+    """What a model is called in lists and titles: the title of the run that made it, else its name, or its folder's."""
+    if (run := maker(name)) is not None:
+        return run.title
     if not is_path(name):
         return name[-60:]
     *above, last = name.rstrip("/\\").replace("\\", "/").split("/")

@@ -213,20 +213,21 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
     elif last is not None:
         off = [h for h in mask.off if h not in clf.present.off]
         with st.container(key="dev" if measured else "result_before"):
-            _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), data)
+            every = sentences.all_heads(clf.present)
+            _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), every, data)
             measure.computed_in(last)
             show.cut_off(last.cut_off)
     result_bar.section(clf.present, last, *pair.change(filled or clf, shown))
 
 
-def _on_data(measured: Any, off: str, data: Dataset) -> None:
+def _on_data(measured: Any, off: str, every: str, data: Dataset) -> None:
     """One sentence without symbols; interval, p and margin one click below it."""
     primary, examples = measured.comparison.primary, f"{data.split} {data.answer.unit[1]}"
     if not off:
         full, weak = result_bar.reached(measured, data, masked=False), sentences.weak_model(primary)
-        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with all heads. {escape(weak)}</p>')
+        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with {every}. {escape(weak)}</p>')
         return
-    sentence = sentences.in_words(primary, off, examples)
+    sentence = sentences.in_words(primary, off, examples, every)
     if not measured.final:
         sentence = f"{sentence.removesuffix('.')} ({measured.counted})."
     change = sentences.change_of(primary, state.view().margin)

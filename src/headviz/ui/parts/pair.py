@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ...display.sentences import answer_change, doubt, from_to, heads_named
+from ...display.sentences import all_heads, answer_change, doubt, from_to, heads_named
 from ...errors import UserError
 from ...models.stand_in import ZERO
 from ..shell import jobs, loaders, show, state
@@ -61,7 +61,9 @@ def section(clf: Classifier, text: Text) -> None:
     full, masked = answers(clf, text, [clf.full_mask, mask])
     names = heads_named([h for h in mask.off if h not in clf.present.off], loaders.rows_of(clf))
     best, unsure = int(full.argmax()), doubt(full.tolist())
-    unchanged = f"With all heads the answer is {clf.labels[best]} ({full[best]:.2f}{unsure and f', {unsure}'})."
+    unchanged = (
+        f"With {all_heads(clf.present)} the answer is {clf.labels[best]} ({full[best]:.2f}{unsure and f', {unsure}'})."
+    )
     show.finding(answer_change(clf.labels, names, full.tolist(), masked.tolist()) if mask.off else unchanged)
     st.html(bars(clf.labels, full, masked))
 

@@ -24,7 +24,7 @@ from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
 from ....display.recipes import Code, Options, call, command
-from ....display.sentences import MUCH, answer_change, doubt, from_to, heads_named, no_longer_knows
+from ....display.sentences import MUCH, answer_change, doubt, from_to, heads_named, no_longer_knows, whole
 from ....display.table import Table
 from ....errors import UserError
 from ....heads import HeadMask
@@ -69,7 +69,7 @@ def masks(clf: TransformerModel) -> list[tuple[str, HeadMask]]:
     mask = state.mask(clf.present)
     current = [(state.title_of_current(mask), mask)] if mask.off else []
     saved = [(name, other) for name, (other, _) in state.saved_masks(clf.present).items() if other != mask]
-    return [("full model", HeadMask.full(clf.num_layers, clf.num_heads)), *current, *saved]
+    return [(whole(clf.present), HeadMask.full(clf.num_layers, clf.num_heads)), *current, *saved]
 
 
 def distinct(columns: Iterable[Column]) -> list[Column]:

@@ -12,6 +12,7 @@ import streamlit as st
 
 from ....answers.class_names import is_generic
 from ....display.figures.speed import step_name
+from ....display.sentences import whole
 from ....errors import ModelError, RunError, UserError
 from ....heads import HeadMask
 from ....runs import reading
@@ -36,7 +37,9 @@ KINDS = (PRUNE, "faster")  # of runs, whose steps have a mask or a model
 def list_choices(clf: Classifier) -> dict[str, str]:
     """The choices of a side: the text in a link, and the name in the list."""
     mask = state.mask(clf.present)
-    choices = {ALL: "all heads", **({MASK: state.title_of_current(mask)} if mask.off else {})}
+    choices = {ALL: whole(clf.present), **({MASK: state.title_of_current(mask)} if mask.off else {})}
+    if (maker := reading.maker(state.view().model)) is not None and (before := maker.spec.get("model")):
+        choices[before] = f"{reading.model_title(before)}, from which the open model was made"
     choices |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
     runs = [run for run in listing.overview()[:RUNS] if run.record.kind in KINDS]
     titles = Counter(run.record.title for run in runs)
@@ -45,7 +48,7 @@ def list_choices(clf: Classifier) -> dict[str, str]:
             suffix = f" ({run.record.id})" if titles[run.record.title] > 1 else ""
             names = ((i, name_step(run, step)) for i, step in enumerate(run.steps))
             choices |= {f"{RUN}{run.record.id}:{i}": f"{name}{suffix}" for i, name in names if name}
-    return choices | loaders.model_titles(local_models())
+    return {**choices, **loaders.model_titles(local_models()), **choices}
 
 
 def name_step(run: RunView, step: dict[str, Any]) -> str:
@@ -124,7 +127,7 @@ def columns(clf: Classifier, view: View) -> list[Column]:
 def side(clf: Classifier, view: View, text: str) -> Column:
     """What a link names: the full model, a mask of this model, a step of a run, or another model."""
     if text == ALL:
-        return all_heads("all heads", clf)
+        return all_heads(whole(clf.present), clf)
     if text == MASK:
         mask = state.mask(clf.present)
         return Column(state.title_of_current(mask), clf, mask)

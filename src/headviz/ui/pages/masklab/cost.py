@@ -190,7 +190,7 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     if primary.metric == "matthews":  # undefined of constant answers, so accuracy stands next to it
         accuracies = [d for d in measured.comparison.deltas if d.metric == "accuracy"]
         figures += [_masked(d.metric, d, f"{numbers.points(d.delta, d.scale)} points") for d in accuracies]
-    figures.append(("full model", numbers.metric(primary.full, primary.scale), count, "gray"))
+    figures.append((sentences.whole(clf.present), numbers.metric(primary.full, primary.scale), count, "gray"))
     if primary.constant is not None:  # the level below which nothing has been learnt
         constant = numbers.metric(primary.constant, primary.scale)
         name = constant_name(primary.metric, data.answer)

@@ -34,13 +34,14 @@ ABOUT = ("model", "revision", "job", "task", "data", *OF_TABLE)
 
 
 def warn_of_other_model(view: RunView) -> None:
-    """Say whose figures these are, where a run is neither of the model that is open nor has made it."""
+    """Say whose figures these are, where a run is not of the model that is open."""
     first = view.children[0] if view.children else view
     model, current = first.record.spec.get("model"), state.view().model
-    if model and current != str(model_folder(first)) and not _same(str(model), current):
-        sentence = (
-            f"This run is of {_title(str(model))}. The open model, {_title(current)}, has no part in its figures."
-        )
+    if model and not _same(str(model), current):
+        maker = reading.maker(current)
+        made = maker is not None and maker.id in {r.record.id for r in (view, *view.children)}
+        what = "is a result of this run" if made else "has no part in its figures"
+        sentence = f"This run is of {_title(str(model))}. The open model, {_title(current)}, {what}."
         st.info(plain(sentence), icon=":material/info:")
 
 
