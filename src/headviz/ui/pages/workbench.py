@@ -225,7 +225,7 @@ def _on_data(measured: Any, off: str, every: str, data: Dataset) -> None:
     primary, examples = measured.comparison.primary, f"{data.split} {data.answer.unit[1]}"
     if not off:
         full, weak = result_bar.reached(measured, data, masked=False), sentences.weak_model(primary)
-        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with {every}. {escape(weak)}</p>')
+        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with {escape(every)}. {escape(weak)}</p>')
         return
     sentence = sentences.in_words(primary, off, examples, every)
     if not measured.final:
