@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import headviz
@@ -164,11 +165,16 @@ def test_targets_with_training_share_their_rounds(place, tmp_path):
     assert sorted(p.name for p in (tmp_path / "a" / "models").iterdir()) == ["both-1.3", "both-2.4"]
     job = make_job("faster", spec)
     assert list(job.spec.rounds) == ["both-1.3", "both-1.77", "both-2.4"]
-    state = job.begin()
+    state, done = job.begin(), []
     (tmp_path / "b").mkdir()
     while pieces := job.ready(state):  # a new process for each piece
         (piece,) = pieces
         state = after(job, job.unpack(job.pack(state)), piece, tmp_path / "b")
+        done.append(job.work_done(state))
+    # a round that only leads to a target is a third of its epochs, and the fastest model takes the least time
+    near_work, between, far_work = np.diff(sorted({0.0, *done}))
+    assert between < far_work < near_work
+    assert done[-1] == pytest.approx(job.expected(state))
     assert [timeless(s) for _, s in sorted(job.steps(state).items())] == steps
 
 

@@ -124,6 +124,16 @@ def test_what_an_earlier_attempt_made_took_no_time_of_this_one():
     assert (pace.each, pace.remaining(105.0)) == (4.0, 7.0)
 
 
+def test_parts_of_steps_count():
+    pace = Pace()
+    pace.stepped(0.0, 0, 2)
+    pace.stepped(5.0, 0.5, 2)  # ten seconds for a step
+    assert pace.remaining(5.0) == pytest.approx(15.0)
+    pace.stepped(12.0, 1.2, 2)
+    pace.stepped(16.0, 1.6, 2)
+    assert pace.remaining(16.0) == pytest.approx(4.0)
+
+
 def test_several_steps_at_a_time_share_it():
     pace = Pace()
     pace.stepped(0.0, 0, 8)

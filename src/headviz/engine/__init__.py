@@ -87,6 +87,10 @@ class Job(Protocol):
     def expected(self, state: Any) -> int:
         """How many steps there will be; 0 = not known yet."""
 
+    def work_done(self, state: Any) -> float:
+        """The steps so far, for the time that is left; with parts of steps where a job knows how long each takes."""
+        return len(self.steps(state))
+
     def pack(self, state: Any) -> bytes:
         return json.dumps(state).encode()
 

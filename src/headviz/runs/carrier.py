@@ -44,10 +44,10 @@ class Carrier(Execution):
         return self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        """The steps so far, those expected in all, and the full models among the former."""
-        steps = self.job.steps(self.state).values()
-        return len(steps), self.job.expected(self.state), sum(s.get("step") == 0 for s in steps)
+    def counts(self) -> tuple[int, int, int, float]:
+        """The steps so far, those expected in all, the full models among the former, and the work that is done."""
+        steps, done = self.job.steps(self.state).values(), self.job.work_done(self.state)
+        return len(steps), self.job.expected(self.state), sum(s.get("step") == 0 for s in steps), done
 
     def _publish(self) -> None:
         self.registry.put_steps(self.record.id, self.record.claim, self.job.steps(self.state))

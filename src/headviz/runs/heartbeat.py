@@ -34,14 +34,14 @@ class Pace:
 
     def __init__(self) -> None:
         self._since = 0.0  # when the running step began
-        self._steps: int | None = None
+        self._steps: float | None = None
         self._full = 0
-        self._left = 0
-        self._spent, self._timed = 0.0, 0
+        self._left = 0.0
+        self._spent, self._timed = 0.0, 0.0
 
-    def stepped(self, now: float, steps: int, expected: int, full: int = 0) -> None:
-        """``steps`` of ``expected`` are on record, ``full`` of them full models."""
-        self._left = max(0, expected - steps)
+    def stepped(self, now: float, steps: float, expected: int, full: int = 0) -> None:
+        """``steps`` of ``expected`` are on record, ``full`` of them full models; a part of a step is a fraction."""
+        self._left = max(0.0, expected - steps)
         if self._steps is None:  # the steps of earlier attempts
             self._steps, self._full, self._since = steps, full, now
             return
@@ -62,8 +62,9 @@ class Pace:
         """Seconds to the end. None where not known: before the first step, and in a last one that takes longer."""
         if self.each is None or not self._left:
             return None
-        of_this_step = max(0.0, self.each - (now - self._since))
-        return of_this_step + self.each * (self._left - 1) or None
+        this_step = min(1.0, self._left)
+        of_this_step = max(0.0, self.each * this_step - (now - self._since))
+        return of_this_step + self.each * (self._left - this_step) or None
 
 
 LOOK = 0.15  # seconds between two looks at the cancel flag
@@ -95,9 +96,9 @@ class Heartbeat(threading.Thread):
             self._phase_begun = time.monotonic()
         self._phase = (phase, done, total)
 
-    def stepped(self, steps: int, expected: int, full: int = 0) -> None:
+    def stepped(self, steps: int, expected: int, full: int, work_done: float) -> None:
         """``steps`` of ``expected`` are on record, ``full`` of them full models."""
-        self.pace.stepped(time.monotonic(), steps, expected, full)
+        self.pace.stepped(time.monotonic(), work_done, expected, full)
         self.steps, self.expected = steps, expected
 
     def cancelled(self) -> bool:
