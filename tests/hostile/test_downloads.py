@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headviz.reports.run_report import FORMS
+from headviz.reports.run_report import FORMATS
 from headviz.runs import reading
 from headviz.runs.step_models import zip_model
 from headviz.storage.tables import csv_cell
@@ -66,7 +66,7 @@ class Tags(HTMLParser):
 def test_reports_and_the_zip_file_of_a_run(folder: Path, tmp_path: Path) -> None:
     run = Runs().put("done", "prune", pruning(folder), title=TITLE, owner=TITLE)
     view = reading.show(run)
-    made = {form: write(view) for form, write in FORMS.items()}
+    made = {form: write(view) for form, write in FORMATS.items()}
     page = Tags(made[".html"])
     assert not page.tags & {"img", "iframe", "object", "embed", "form", "a", "b"}
     assert not [a for a in page.acts if HOST in a or "alert" in a]

@@ -24,7 +24,7 @@ from support.graded import graded_as
 @pytest.mark.parametrize(("over_draws", "draws"), [(True, 5), (False, 1)])
 def test_an_analysis_says_itself_whether_it_takes_several_draws(monkeypatch: Any, over_draws: bool, draws: int) -> None:
     seen: list[StandIn] = []
-    monkeypatch.setattr(loaders, "evaluator", lambda clf, data, place, **_: seen.append(place[0]))
+    monkeypatch.setattr(loaders, "evaluator", lambda clf, data, choice, **_: seen.append(choice.stand_in))
     mine: Any = replace(ANALYSES["redundant"], name="mine", over_draws=over_draws)
     drawn = StandIn("resample", draws=5)
     clf: Any = object()
