@@ -6,7 +6,6 @@ from headviz import plugins
 from headviz.ui.pages.compare import answers, explanations, patching, sides
 from headviz.ui.parts import measure, result_bar, story, texts
 from headviz.ui.shell import frame, loaders, state
-from headviz.ui.shell.messages import plain
 
 view = frame.begin()
 filled, data = measure.filled(loaders.model(view)), loaders.dataset(view)
@@ -14,12 +13,7 @@ if filled is None:
     st.stop()
 clf = filled
 result_bar.of_page()
-if fields := frame.controls() or story.asks_for_text(view):
-    shown = texts.choose(data, "compare_text")
-else:
-    shown = texts.current(view, data)
-if not (fields or shown.empty):
-    st.markdown(f"**{plain(shown.text)}**  \n{plain(shown.pair or '')}")
+shown = texts.of_page(data, "compare_text", fields=frame.controls() or story.asks_for_text(view))
 custom_page = clf.answer.own.get("compare")
 if custom_page is None:
     answers_tab, patching_tab, explanations_tab = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")

@@ -18,7 +18,7 @@ def draw() -> None:
     with left:
         scores = scoring.scores(view)
         head.chooser(clf.present, chosen, None if scores is None else scores.values, view.score)
-        shown = texts.choose(data, "head_text") if frame.controls() else texts.current(view, data)
+        shown = texts.of_page(data, "head_text", fields=frame.controls())
         if frame.controls():
             head.controls(clf, shown)
     current = state.view()  # the controls may have changed it

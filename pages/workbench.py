@@ -16,7 +16,7 @@ with st.container(key="bench"):
     with st.container(key="beside"):
         clf = loaders.model(view)
         filled = measure.filled(clf)
-        shown = texts.choose(data, "bench_text") if frame.controls() else texts.current(view, data)
+        shown = texts.of_page(data, "bench_text", fields=frame.controls())
         frame.part(frame.MASK, lambda: workbench.result(clf, filled, data, shown), "mask", "head", follows=True)
         if frame.controls():
             measure.precision(clf)

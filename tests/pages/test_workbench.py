@@ -90,6 +90,8 @@ def test_an_ability_lights_its_heads_and_one_click_switches_them_off(
     ability = abilities.listed(View())["negation"]
     assert drawn["bench_cost"]["marks"] == ability.heads
     assert f"loses {ability.lost:.0f} of 100 answers about negation" in texts(app)
+    assert "adds nothing" not in texts(app)
+    assert "the rest adds nothing" in texts(open_page("workbench", **DEMO, limit="200", ability="role-swap"))
     examples = [b for b in app.button if (b.key or "").startswith("ability_example")]
     assert len(examples) == 3
     app = examples[0].click().run()
@@ -107,8 +109,42 @@ def test_the_chosen_head_has_a_panel_with_its_switch(open_page: Callable[..., An
     app = open_page("workbench", **FEW, **NEGATION, head="4.10")
     assert not app.exception
     assert "Looks most from" in texts(app)
+    assert "With all heads it looks most" not in texts(app)
     app.button(key="panel_toggle").click().run()
     assert [h.dotted for h in HeadMask.from_hex(app.session_state["headviz"].view.mask, 12, 12).off] == ["4.10"]
+    assert "With all heads it looks most" in texts(app)  # the maps are those of the model without a mask
+
+
+@pytest.mark.slow
+def test_a_report_and_a_presentation_have_the_text_and_its_answers(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headviz.ui.shell import show
+
+    reports: list[list[tuple[str, Any, str]]] = []
+    real = show.report_button
+
+    def noted(*about: Any) -> None:
+        reports.append(show._parts().copy())
+        real(*about)
+
+    monkeypatch.setattr(show, "report_button", noted)
+    app = open_page("workbench", **FEW, **NEGATION, head="4.10", mask="4.10")
+    assert not app.exception
+    tables = {parts[1][0][0]: parts for parts in reports[-1] if parts[0] == "table"}
+    assert NEGATION["a"] in tables["class"][2]
+    assert len(tables["class"][1][1]) == 3  # a row for each class
+    assert "head" in tables
+    assert sum("dev examples" in str(content) for kind, content, _ in reports[-1] if kind == "finding") == 1
+    shown = texts(open_page("workbench", **FEW, **NEGATION, present="1"))
+    assert NEGATION["a"] in shown
+    assert NEGATION["b"] in shown
+
+
+def test_words_that_occur_twice_have_names_of_their_own() -> None:
+    from headviz.ui.pages.workbench import numbered
+
+    assert numbered(["a", "dog", "a"]) == ["a 1", "dog", "a 2"]
 
 
 @pytest.mark.slow

@@ -57,6 +57,8 @@ def test_a_grid_of_the_page_stands_below_its_sentence_with_its_values() -> None:
     assert "<title>L0·H1: 7.1</title>" in made
     assert "<title>L1·H1, switched off</title>" in made
     assert ">−.2</text>" in made
+    faint = np.array([[0.004, 0.31], [0.2, -0.001]])  # written as .00, so they are blank where zeros are
+    assert ">.00<" not in values_svg(faint, HeadMask.full(2, 2), blank=True)
 
 
 def test_a_grid_of_the_report_has_its_scale_and_its_marks() -> None:

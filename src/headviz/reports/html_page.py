@@ -35,7 +35,7 @@ def values_svg(
 ) -> str:
     """A value for every head: layers down, heads across, the legend below. Heads that are off carry a cross.
 
-    ``values`` is [L, H] or None. ``blank`` leaves out the numbers of heads whose value is zero. ``undecided`` is a
+    ``values`` is [L, H] or None. ``blank`` leaves out numbers that would be written as zero. ``undecided`` is a
     table of the heads whose value is not significantly different from 0: they have its colour. ``name`` is what the
     colours mean.
     """
@@ -54,7 +54,7 @@ def values_svg(
             if np.isfinite(value):
                 fill = colour(scale, 0.0 if undecided is not None and undecided[i][j] else value)
                 text = _short(value, digits)
-            label = "×" if head in off else "" if blank and value == 0 else text
+            label = "×" if head in off else "" if blank and round(value, digits) == 0 else text
             title = f"{head_name(head, rows)}{text and f': {text}'}{', switched off' if head in off else ''}"
             x, ink = LEFT + CELL * j, "#ffffff" if _dark(fill) else "#1c2126"
             cells.append(
@@ -72,7 +72,7 @@ def values_svg(
     signs = [("× switched off", "")] if off else []
     signs += [(mark_name, _dot(LEFT + 4, 0, "currentColor"))] if marks and mark_name else []
     if measured.size and undecided is not None and np.any(undecided):
-        signs.append(("grey: 95 % interval includes 0" + ("; no number: 0.0" if blank else ""), ""))
+        signs.append(("grey: 95 % interval includes 0" + (f"; no number: {0:.{digits}f}" if blank else ""), ""))
     for text, sign in signs:
         height += 18
         label = _text(LEFT + (12 if sign else 0), 4, text, anchor="start")

@@ -168,6 +168,8 @@ POINTS = 400  # connections that are drawn one by one
 def sentence(maps: Maps, chosen: HeadId) -> str:
     """The page's first sentence. Where the head hardly moves the answer, it says that and nothing else."""
     whole, _, share, even = weight(maps, chosen)
+    if chosen in maps.mask.off:
+        return f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0."
     if not whole and not share:
         return verdict(chosen, maps.attention[chosen], maps.attribution[chosen])
     moved = f"moves '{maps.target_label}' by {signed(whole, 2)}"
@@ -369,9 +371,6 @@ def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     for text in maps.notes[maps.truncated :]:  # the first note of a cut text repeats what the page says
         details.append(f"{text[0].upper()}{text[1:]}.")
     show.note(about, more=details, key="head_about")
-    if chosen in maps.mask.off:
-        off = f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0."
-        st.info(plain(off))
 
 
 def pictures(result: Maps, chosen: HeadId, view: View) -> None:

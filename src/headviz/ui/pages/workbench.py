@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -225,12 +227,15 @@ def _on_data(measured: Any, off: str, every: str, data: Dataset) -> None:
     primary, examples = measured.comparison.primary, f"{data.split} {data.answer.unit[1]}"
     if not off:
         full, weak = result_bar.reached(measured, data, masked=False), sentences.weak_model(primary)
-        st.html(f'<p class="dev">On the {escape(examples)}: {escape(full)}, with {escape(every)}. {escape(weak)}</p>')
+        sentence = f"On the {examples}: {full}, with {every}. {weak}"
+        show.report("finding", sentence)
+        st.html(f'<p class="dev">{escape(sentence)}</p>')
         return
     sentence = sentences.in_words(primary, off, examples, every)
     if not measured.final:
         sentence = f"{sentence.removesuffix('.')} ({measured.counted})."
     change = sentences.change_of(primary, state.view().margin)
+    show.report("finding", sentence)
     st.html(
         f'<p class="dev">{escape(sentence)}</p>'
         f"<details><summary>How sure is that?</summary>{escape(change)}. A loss up to "
@@ -254,9 +259,11 @@ def _panel(clf: Classifier, shown: Text, chosen: HeadId) -> None:
     """Where the head looks and what of it contributes, for this text; what it costs, its role, and its switch."""
     view, mask = state.view(), state.mask(clf.present)
     name, off = head_name(chosen, loaders.rows_of(clf)), chosen in mask.off
+    about = "  ·  ".join(_about(view, chosen, off))
+    show.report("table", (("head", "what is known"), [(name, about)]))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{plain(name)}**", width="content")
-        st.markdown(plain("  ·  ".join(_about(view, chosen, off))))
+        st.markdown(plain(about))
         st.button(
             "Switch on" if off else "Switch off",
             key="panel_toggle",
@@ -271,7 +278,11 @@ def _panel(clf: Classifier, shown: Text, chosen: HeadId) -> None:
         return
     maps = head.maps_of(clf, shown, clf.full_mask, replace(view, target="predicted", rule="richardson", steps=0))
     if maps is not None:
-        st.markdown(plain(_looks(maps, chosen)))
+        looks = _looks(maps, chosen)
+        if looks and len(mask.off) > len(clf.present.off):
+            looks = f"With {sentences.all_heads(clf.present)} it {looks[0].lower()}{looks[1:]}"
+        show.report("table", (("head", "on this text"), [(name, looks)]))
+        st.markdown(plain(looks))
         if len(maps.tokens) <= DRAWN:
             st.html(_two_maps(maps, chosen))
 
@@ -280,7 +291,7 @@ def _about(view: View, chosen: HeadId, off: bool) -> list[str]:
     costs, lines = scoring.loss_costs(view), ["off"] if off else []
     by_ability = {name: ability.costs[chosen] for name, ability in abilities.listed(view).items()}
     if costs is not None and costs.values[chosen] == costs.values[chosen]:
-        lines.append(f"number {scoring.rank(costs, chosen)} by cost")
+        lines.append(f"number {scoring.rank(costs, chosen)} by cost on {scoring.examples_of(costs)}")
     if by_ability and (most := max(by_ability, key=by_ability.__getitem__)) and by_ability[most] >= 1:
         lines.append(f"costs {most} {by_ability[most]:.0f} of 100 answers")
     if role := abilities.looks(view).get(chosen):
@@ -306,22 +317,39 @@ def _looks(maps: Maps, chosen: HeadId) -> str:
 
 
 def _two_maps(maps: Maps, chosen: HeadId) -> str:
-    """Attention, and attribution in blue and orange, as two small tables of colours."""
-    figures = []
+    """Attention, and attribution in blue and orange, as two small tables of colours: queries down, keys across."""
+    figures, titles = [], numbered(maps.tokens)
+    head_row = "".join(f'<th scope="col"><span>{escape(title)}</span></th>' for title in titles)
     for name, table in (("looks", maps.attention[chosen]), ("contributes", maps.attribution[chosen])):
         largest = float(np.abs(table).max()) or 1.0
+        meaning = (
+            f"darkest = {largest:.2g}" if name == "looks" else f"blue for, orange against, darkest = ±{largest:.2g}"
+        )
         rows = "".join(
-            f"<tr><th>{escape(token)}</th>"
+            f'<tr><th scope="row">{escape(token)}</th>'
             + "".join(
                 f'<td style="background: {_colour(name, float(v) / largest)}" title="{escape(token)} → '
-                f'{escape(maps.tokens[j])}: {v:.3f}"></td>'
+                f'{escape(titles[j])}: {v:.3f}"></td>'
                 for j, v in enumerate(row)
             )
             + "</tr>"
-            for token, row in zip(maps.tokens, table, strict=True)
+            for token, row in zip(titles, table, strict=True)
         )
-        figures.append(f'<figure><figcaption>{name}</figcaption><table aria-label="{name}">{rows}</table></figure>')
+        figures.append(
+            f'<figure><figcaption>{name}: {meaning}</figcaption><table aria-label="{name}"><tr><td></td>{head_row}</tr>'
+            f"{rows}</table></figure>"
+        )
     return f'<div class="small_maps">{"".join(figures)}</div>'
+
+
+def numbered(tokens: Sequence[str]) -> list[str]:
+    """The tokens, those that occur more than once with their number, so that each has a name of its own."""
+    count, seen = Counter(tokens), Counter[str]()
+    names = []
+    for token in tokens:
+        seen[token] += 1
+        names.append(f"{token} {seen[token]}" if count[token] > 1 else token)
+    return names
 
 
 def _colour(name: str, share: float) -> str:
@@ -354,9 +382,14 @@ def _ability(clf: Classifier, data: Dataset, ability: Ability) -> None:
     mask = state.mask(clf.present)
     names = " and ".join(", ".join(map(str, part)) for part in (ability.heads[:-1], ability.heads[-1:]) if part)
     others = "" if ability.others is None else f", and on average {max(0.0, ability.others):.1f} of 100 others"
+    alone = max(ability.heads, key=lambda head: float(ability.costs[head]))
+    enough = len(ability.heads) > 1 and float(ability.costs[alone]) >= ability.lost
+    note = f" Without {alone} alone it loses {ability.costs[alone]:.0f}: the rest adds nothing." if enough else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
-            plain(f"Without {names} the model loses {ability.lost:.0f} of 100 answers about {ability.name}{others}."),
+            plain(
+                f"Without {names} the model loses {ability.lost:.0f} of 100 answers about {ability.name}{others}.{note}"
+            ),
             width="content",
         )
         st.button(

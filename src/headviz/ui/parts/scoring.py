@@ -282,7 +282,7 @@ def compute_loss_costs(view: View) -> None:
         assert scores is not None
         return scores
 
-    jobs.need(key, "Measuring what each head costs", work, patience=0.0, rank=1)
+    jobs.need(key, "Measuring what each head costs in loss", work, patience=0.0, rank=1)
 
 
 def in_points(scores: HeadScores) -> HeadScores:
@@ -316,7 +316,7 @@ def ordering(view: View) -> HeadScores | None:
     """The table that heads are ordered by: the user's choice, else their cost, else what is known in its place."""
     table = scores(view, view.order)
     if table is None and view.order == COST:
-        return scores(view, MEANWHILE) or scores(view, view.score)
+        return scores(view, MEANWHILE) or loss_costs(view) or scores(view, view.score)
     return table
 
 

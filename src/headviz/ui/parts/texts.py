@@ -56,6 +56,16 @@ def current(view: View, data: Dataset) -> Text:
     return Text(view.a, view.b if paired else (view.b or None), own=True)
 
 
+def of_page(data: Dataset, key: str, *, fields: bool) -> Text:
+    """Fields to choose the text with; without them, as in a presentation, the text as it stands."""
+    if fields:
+        return choose(data, key)
+    shown = current(state.view(), data)
+    if not shown.empty:
+        st.markdown(f"**{plain(shown.text)}**  \n{plain(shown.pair or '')}")
+    return shown
+
+
 def choose(data: Dataset, key: str) -> Text:
     """Fields for the text, and buttons to choose an example. An edited text is the user's own."""
     view = state.view()

@@ -8,7 +8,7 @@ const FINGER = 42; // pixels; part of a column shows that the board slides
 const roots = new WeakMap();
 
 const GREY = "grey: 95 % interval includes 0";
-const EMPTY = "; no number: 0.0"; // where zeros have no number
+const empty = (d) => d.blank_zeros ? "; no number: " + (0).toFixed(d.digits) : ""; // zeros have no number
 
 // of a cell: a value whose own interval includes 0 has the colour of 0
 function colourAt(s, i) {
@@ -198,7 +198,7 @@ function paintLegend(s, dark) {
       tick.style.left = place + "%";
     }
   }
-  if (s.greys) box.appendChild(el("span", "key", GREY + (d.blank_zeros ? EMPTY : "")));
+  if (s.greys) box.appendChild(el("span", "key", GREY + empty(d)));
   for (const [text, kind, off] of kinds) {
     const key = box.appendChild(el("span", "key"));
     const cell = key.appendChild(el("span", "cell"));
@@ -455,7 +455,7 @@ function gridPicture(s) {
     if (draw) draw(left, y);
     y += 18 + below(left + (draw ? 18 : 0), y + 10, text);
   };
-  if (s.greys) sign(GREY + (d.blank_zeros ? EMPTY : ""));
+  if (s.greys) sign(GREY + empty(d));
   if (d.marks.length) sign(d.mark_name, (x, at) => add("circle", { cx: x + 3, cy: at + 6, r: 2.5, fill: INK }));
   if (s.off.size) sign("switched off", (x, at) => {
     add("rect", { x, y: at, width: 12, height: 12, rx: 3, fill: "url(#off)", stroke: INK, "stroke-opacity": 0.4 });
