@@ -105,7 +105,7 @@ def test_json_gives_an_equal_record_and_leaves_out_what_was_meant_before() -> No
         ({}, "The option 'name' is missing"),
         ({"name": "a", "trainig": {}}, "Did you mean 'training'"),
         ({"name": "a", "training": {"rat": 1}}, "Unknown training option 'rat'"),
-        ({"name": "a", "training": {"rate": 0}}, "rate is a number above 0 to 1, not 0"),
+        ({"name": "a", "training": {"rate": 0}}, "rate is a number above 0, at most 1, not 0"),
         ({"name": "a", "training": {"rate": float("nan")}}, "not nan"),
         ({"name": "a", "training": {"rate": True}}, "not True"),
         ({"name": "a", "training": {"schedule": "linar"}}, "Did you mean 'linear'"),

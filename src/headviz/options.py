@@ -12,7 +12,7 @@ message, JSON, the flag of the command line with its help, the field in the dash
 >>> Example(0)
 Traceback (most recent call last):
 ...
-headviz.errors.OptionError: epochs is a number above 0 to 100, not 0.
+headviz.errors.OptionError: epochs is a number above 0, at most 100, not 0.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Option:
         if self.kind is int:
             return f"a whole number from {int(low):,} to {int(high):,}"
         noun = "a share" if (low, high) == (0, 1) and not self.above else "a number"
-        return f"{noun} {'above' if self.above else 'from'} {low:g} to {high:g}"
+        return f"{noun} above {low:g}, at most {high:g}" if self.above else f"{noun} from {low:g} to {high:g}"
 
     def fits(self, value: Any) -> bool:
         """Whether one value has the right type and lies within the bounds."""

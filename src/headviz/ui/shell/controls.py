@@ -100,9 +100,9 @@ def _read(option: Option, label: str, text: str) -> Any:
         examples = (30, 50, 70) if option.percent else ((option.least or 0) + step for step in (1, 2, 3))
         example = ", ".join(f"{value:g}" for value in examples) if option.several else "2e-5"
         unit = " in per cent" if option.percent else ""
+        several = ", or several with commas" if option.several else ""
         raise OptionError(
-            f"“{label}” is {option.valid}{unit}{' with commas' if option.several else ''}, such as {example}, "
-            f"not '{short(text)}'."
+            f"“{label}” is {option.valid}{unit}{several}, such as {example}, not '{short(text)}'."
         ) from None
     if option.percent:
         values = [value / 100 for value in values]
