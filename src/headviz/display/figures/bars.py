@@ -17,14 +17,13 @@ from .style import BETTER, CLASSES, MODELS, NEUTRAL, ROW, WORSE, band, frame, li
 
 
 def histogram(groups: Sequence[tuple[str, Sequence[float]]], axis: str) -> go.Figure:
-    """Overlaid histograms in equal bars."""
+    """Histograms in equal bars, side by side."""
     fig = go.Figure()
     first, width = _bars([v for _, values in groups for v in values])
     for k, (name, values) in enumerate(groups):
         fig.add_histogram(
             x=list(values),
             name=name,
-            opacity=0.62,
             histnorm="percent",
             xbins={"start": first - 0.5, "size": width},
             marker={"color": CLASSES[k % len(CLASSES)]},
@@ -32,7 +31,7 @@ def histogram(groups: Sequence[tuple[str, Sequence[float]]], axis: str) -> go.Fi
         )
     fig.update_xaxes(title=axis)
     fig.update_yaxes(title="% of examples" if width == 1 else f"% of examples per {width} {axis}")
-    return frame(fig, 260, barmode="overlay")
+    return frame(fig, 260, barmode="group")
 
 
 def _bars(values: Sequence[float]) -> tuple[int, int]:

@@ -136,6 +136,7 @@ def head_maps(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, c
             showscale=i == 0,
             colorbar=legend,
             colorscale=either_scale(signed),
+            name=safe(names[i]),
             customdata=values.astype(np.float32),
             hovertemplate="query %{y}, key %{x}<br>%{customdata:.4f}<extra></extra>",
             row=i // columns + 1,
@@ -175,6 +176,7 @@ def titled_maps(
             zmax=top,
             colorscale=either_scale(signed),
             text=pairs,
+            name=title,
             showscale=i == 0,
             colorbar=colour_bar(name),
             hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + title + "</extra>",
@@ -216,7 +218,8 @@ def arcs(connections: Sequence[Arc], queries: Sequence[str], keys: Sequence[str]
             line={"shape": "spline", "width": 0.6 + 4.4 * strength, "color": colour},
             opacity=0.2 + 0.75 * strength,
             showlegend=False,
-            meta={"query": a.query, "key": a.key},
+            name=f"{queries[a.query]} → {keys[a.key]}",
+            meta={"query": a.query, "key": a.key, "value": a.value},
             hovertemplate=f"{queries[a.query]} → {keys[a.key]}<br>{a.value:.4f}<extra></extra>",
         )
     size = 12 if max(len(queries), len(keys)) <= 28 else 9
@@ -249,7 +252,7 @@ def scatter(x: ArrayLike, y: ArrayLike, names: Sequence[str], x_title: str, y_ti
             y=np.asarray(y, dtype=np.float32),
             mode="markers",
             text=[safe(n) for n in names],
-            marker={"size": 6, "opacity": 0.6, "color": MODELS[0]},
+            marker={"size": 6, "opacity": 0.9, "color": MODELS[0]},
             hovertemplate="%{text}<br>" + x_title + " %{x:.3g}<br>" + y_title + " %{y:.3g}<extra></extra>",
         )
     )

@@ -413,14 +413,19 @@ def in_words(fig: Figure) -> list[tuple[str, str]]:
     rows = []
     for trace in fig.data:
         if trace.type == "heatmap" and trace.z is not None:
-            values = [float(v) for row in trace.z for v in row if v is not None and v == v]
+            shown = np.asarray(() if trace.customdata is None else trace.customdata)  # by the pointer
+            # colours that are no values: on a logarithmic scale, say
+            table = shown if shown.ndim == 2 and shown.dtype.kind == "f" else trace.z
+            values = [float(v) for row in table for v in row if v is not None and v == v]
             ends = f"from {min(values):.3g} to {max(values):.3g}" if values else "nothing measured"
             rows.append((trace.name or "map", f"{len(trace.z)} rows, values {ends}"))
         elif trace.type == "histogram":
             values = [float(v) for v in trace.x if v == v]
             ends = f" from {min(values):.3g} to {max(values):.3g}" if values else ""
             rows.append((trace.name or "values", f"{len(values)} values{ends}"))
-        elif getattr(trace, "hoverinfo", None) != "skip" and trace.x is not None and trace.y is not None:
+        elif isinstance(trace.meta, dict) and "value" in trace.meta:  # a connection, whose places mean nothing
+            rows.append((trace.name or "value", _word(trace.meta["value"])))
+        elif getattr(trace, "hoverinfo", None) not in ("skip", "none") and trace.x is not None and trace.y is not None:
             points = [f"{_word(x)}: {_word(y)}" for x, y in zip(trace.x, trace.y, strict=False) if x is not None]
             ending = f" and {len(points) - SPOKEN} more" if len(points) > SPOKEN else ""
             rows.append((trace.name or "values", ", ".join(points[:SPOKEN]) + ending))
