@@ -28,7 +28,12 @@ LABELS = ("yes", "maybe", "no")
     ],
 )
 def test_a_flip_is_told_from_an_answer_that_is_lost(after: tuple[float, ...], said: str) -> None:
-    assert answer_change(LABELS, "L4·H10", (0.05, 0.05, 0.90), after) == f"Without L4·H10 {said}."
+    assert answer_change(LABELS, "Without L4·H10", (0.05, 0.05, 0.90), after) == f"Without L4·H10 {said}."
+
+
+def test_an_answer_that_stays_near_chance_is_said_to_be_there() -> None:
+    said = answer_change(LABELS, "Without L4·H10", (0.47, 0.33, 0.20), (0.34, 0.33, 0.33))
+    assert "near chance (0.33 each)" in said
 
 
 def test_few_heads_are_named_and_many_counted() -> None:
@@ -89,7 +94,7 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     sentence = decision(models, "accuracy")
     assert "more than 1 point of accuracy is excluded: 2×" in sentence
     none = decision([faster_model(2.0, -0.04), faster_model(3.0, -0.02)], "accuracy")
-    assert none.startswith("No model excludes")
+    assert none.startswith("For no model is a loss")
     assert "3×" in none  # the nearest to it
     assert decision([faster_model(2.0, None)], "accuracy") == ""
     fallen = {

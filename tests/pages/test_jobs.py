@@ -167,7 +167,7 @@ def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict
     assert any(box.label == "Passage of this query" and len(box.options) == 4 for box in app.selectbox)
     app = open_page("workbench", **own, mask="f00").run()
     shown = " ".join(str(e.proto.body) for e in app.get("html"))
-    assert re.search(r"nDCG@10 [\d.]+ → [\d.]+ of \d+ queries", shown)
+    assert re.search(r"nDCG@10 [\d.]+ → [\d.]+ on \d+ queries", shown)
 
 
 @pytest.mark.parametrize("job", ["span"])

@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import reference
+from ..display.numbers import fixed
 from ..display.table import Column, Ends, View
 from ..errors import LARGEST_SEED
 from ..evaluation.request import Request
+from ..evaluation.verdict import outward
 from ..heads import LEAST_STEP
 from ..options import Option
 from ..reference import PublishedTable
@@ -53,8 +55,12 @@ COST = r"c_h = m(\text{full}) - m(\text{full without } h)"
 
 
 def in_points(title: str, value: Callable[[Any], Any], ends: Callable[[Any], Ends] | None = None) -> Column:
-    """A column of points, with the interval if there is one; all have the same decimals."""
-    return Column(title, "%.2f", value, ends=ends)
+    """A column of points, with the interval if there is one, rounded outward as in sentences."""
+
+    def covering(low: float, high: float) -> str:
+        return f"[{', '.join(fixed(end + 0.0, 1) for end in outward(low, high, 1))}]"
+
+    return Column(title, "%.1f", value, ends=ends, ends_format=covering)
 
 
 @dataclass(frozen=True)

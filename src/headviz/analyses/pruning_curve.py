@@ -224,7 +224,7 @@ def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str
         if equals := [c.name for c in fair if c.free == best.free and c is not best]:
             sentence += f" As many can in the order of {' and of '.join(equals)}."
         if len(fair) > 1:
-            sentence += f" It is the best of {len(fair)} orders: expect a little less on new examples."
+            sentence += f" {best.name} is the best of {len(fair)} orders here: expect a little less on new examples."
     elif (first := _first_step(best)) is not None:
         most = " excludes most" if len(fair) > 1 and first.interval_low == first.interval_low else ""
         sentence += f"At the first step, {100 * first.sparsity:.0f} %, the order of {best.name}"

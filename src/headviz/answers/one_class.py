@@ -209,7 +209,7 @@ class OneClass(Answer):
             raise TaskError(
                 f"'{clf.name}' predicts {clf.answers}, but task '{data.task.name}' has classes, such as "
                 f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say "
-                "so (--regression, regression=True): the line that holds none is named then."
+                "so (--regression, regression=True); a line without a number is then named."
             )
         occurs = None if data.labels is None else np.bincount(data.labels, minlength=len(data.label_names)) > 0
         return order_of_occurring(clf.labels, data, label_order, occurs)

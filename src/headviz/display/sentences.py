@@ -127,8 +127,9 @@ def heads_named(off: Sequence[HeadId], rows: Sequence[str] | None = None) -> str
     return " and ".join([", ".join(names[:-1]), *names[-1:]] if len(names) > 1 else names)
 
 
-def answer_change(labels: Sequence[str], off: str, before: Sequence[float], after: Sequence[float]) -> str:
-    """What switching heads off does to one answer; ``before`` and ``after`` are the probabilities of the classes."""
+def answer_change(labels: Sequence[str], where: str, before: Sequence[float], after: Sequence[float]) -> str:
+    """What becomes of one answer. ``where`` begins the sentence: ``Without L4·H10``; ``before`` and ``after`` are the
+    probabilities of the classes."""
     old, new = _answers(before, after)
     first, last = f"{labels[old]} {before[old]:.2f}", f"{labels[new]} {after[new]:.2f}"
     chance = 1 / len(after)
@@ -136,16 +137,18 @@ def answer_change(labels: Sequence[str], off: str, before: Sequence[float], afte
         change = f"{first} goes to {last}"
         if old == new:
             change = f"{labels[old]} falls from {before[old]:.2f} to {after[new]:.2f}"
-        return f"Without {off} the model no longer knows: {change}, near chance ({chance:.2f} each)."
+        return f"{where} the model no longer knows: {change}, near chance ({chance:.2f} each)."
     if old != new:
-        return f"Without {off} the answer changes: {first} becomes {last}."
+        return f"{where} the answer changes: {first} becomes {last}."
     if max(before) < chance + NEAR:
         change = f"{first} → {after[new]:.2f}, near chance ({chance:.2f} each)"
-        return f"The model does not know, with {off} and without: {change}."
+        return f"{where} the model does not know, as before: {change}."
     if abs(after[new] - before[new]) >= MUCH:
         way = "falls" if after[new] < before[new] else "rises"
-        return f"Without {off} {labels[new]} {way} from {before[new]:.2f} to {after[new]:.2f}, and stays the answer."
-    return f"Without {off} the answer stays {labels[new]} ({before[new]:.3f} → {after[new]:.3f})."
+        unsure = f", near chance ({chance:.2f} each)" if max(after) < chance + NEAR else ""
+        change = f"{labels[new]} {way} from {before[new]:.2f} to {after[new]:.2f}{unsure}"
+        return f"{where} {change}, and stays the answer."
+    return f"{where} the answer stays {labels[new]} ({before[new]:.3f} → {after[new]:.3f})."
 
 
 def _answers(*probabilities: Sequence[float]) -> list[int]:

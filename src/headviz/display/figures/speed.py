@@ -67,9 +67,10 @@ def kept_against_speed(
             fig.add_scatter(
                 x=[s["ceiling"] for s in rows],
                 y=values,
-                mode="lines",
+                mode="lines+markers",  # of one model the line has no length
                 name=f"{name}: by arithmetic alone",
-                line={"color": _SHADES[remove], "width": 1, "dash": "dot"},
+                line={"color": _SHADES[remove], "width": 1.5, "dash": "dot"},
+                marker={"size": 7, "symbol": "circle-open"},
                 hovertemplate="%{x:.2f}× fewer operations<extra></extra>",
             )
     if baseline is not None:
@@ -165,7 +166,7 @@ def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = L
         return f"The fastest model for which {loss} is excluded: {name_and_speed(best)}.{warnings}"
     nearest = max(judged, key=lambda m: float(m["change"]["low"]))
     result = excluded(nearest["change"]["low"], scale, margin)
-    return f"No model excludes {loss}. {name_and_speed(nearest)}: {result}.{warnings}"
+    return f"For no model is {loss} excluded. {name_and_speed(nearest)}: {result}.{warnings}"
 
 
 def learning_rates(model: Mapping[str, Any]) -> str:

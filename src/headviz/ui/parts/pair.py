@@ -64,7 +64,8 @@ def section(clf: Classifier, text: Text) -> None:
     unchanged = (
         f"With {all_heads(clf.present)} the answer is {clf.labels[best]} ({full[best]:.2f}{unsure and f', {unsure}'})."
     )
-    show.finding(answer_change(clf.labels, names, full.tolist(), masked.tolist()) if mask.off else unchanged)
+    changed = answer_change(clf.labels, f"Without {names}", full.tolist(), masked.tolist())
+    show.finding(changed if mask.off else unchanged)
     titles = ("class", all_heads(clf.present), "without those that are off")
     shares = [[f"{value:.2f}" for value in values.tolist()] for values in (full, masked)]
     rows = [*zip(clf.labels, *shares, strict=True)]

@@ -76,7 +76,7 @@ def section(present: HeadMask, measured: Growing | None = None, answer: str = ""
 
 
 def reached(measured: Growing, data: Dataset, *, masked: bool) -> str:
-    """The primary metric before and after: ``accuracy 99.2 → 98.0 % of 500``; units that are no examples by name."""
+    """The primary metric before and after: ``accuracy 99.2 → 98.0 % of 500``, ``BLEU 98.66 on 500 examples``."""
     d = measured.comparison.primary
     percent = d.metric == "accuracy"
     before, after = (f"{100 * v:.1f}" if percent else numbers.metric(v, d.scale) for v in (d.full, d.masked))
@@ -84,4 +84,5 @@ def reached(measured: Growing, data: Dataset, *, masked: bool) -> str:
     one, many = data.answer.unit
     name = "" if one == "example" else f" {many}"
     so_far = "" if measured.final else " so far"
-    return f"{metric_title(d.metric)} {change}{' %' if percent else ''} of {d.n:,}{name}{so_far}"
+    count = f" % of {d.n:,}{name}" if percent else f" on {d.n:,} {one if d.n == 1 else many}"
+    return f"{metric_title(d.metric)} {change}{count}{so_far}"

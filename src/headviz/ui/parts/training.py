@@ -39,8 +39,8 @@ class Recipe:
         if self.examples is None or view.data or not (view.task in TASKS and TASKS[view.task].source.module):
             return sentence
         return (
-            f"{sentence} It trains on {self.examples:,} of the shipped examples; 0 below takes the usual "
-            f"{len(loaders.train(view)):,}."
+            f"{sentence} It trains on {self.examples:,} of the shipped examples; write 0 below to train on all "
+            f"{len(loaders.train(view)):,} of the view's data."
         )
 
 

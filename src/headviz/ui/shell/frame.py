@@ -311,13 +311,13 @@ def explains_classes(view: View) -> bool:
         return True
     does = shape.answer.does.format(texts="a text", n="")
     st.info(
-        plain(f"Attribution explains one number. A model that {does} has none; these pages show it:"),
+        plain(f"Attribution explains one number of an answer. A model that {does} has no such number. It is shown on:"),
         icon=":material/info:",
     )
     with st.container(horizontal=True, gap="medium"):
         for file in ("scores", "masklab", "compare", "analyses"):
             st.page_link(f"pages/{file}.py", label=plain(PAGES[file].title))
-        st.button("Back to the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
+        st.button("Open the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
     return False
 
 

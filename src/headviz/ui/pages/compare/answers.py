@@ -24,7 +24,7 @@ from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
 from ....display.recipes import Code, Options, call, command
-from ....display.sentences import MUCH, answer_change, doubt, from_to, heads_named, no_longer_knows, whole
+from ....display.sentences import MUCH, answer_change, doubt, heads_named, no_longer_knows, whole
 from ....display.table import Table
 from ....errors import UserError
 from ....heads import HeadMask
@@ -451,11 +451,11 @@ def one_text(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colu
     view, off = state.view(), state.mask(clf.present).off
     sides_chosen = bool(view.first or view.other)
     if sides_chosen and len(columns) > 1 and clf.answer.decides:  # one column is left where a side was refused
-        change = from_to(clf.labels, values[0].tolist(), values[1].tolist())
-        show.finding(f"{columns[0].name} → {columns[1].name}: {change}.")
+        where = f"With {columns[1].name} in place of {columns[0].name},"
+        show.finding(answer_change(clf.labels, where, values[0].tolist(), values[1].tolist()))
     elif off and clf.answer.decides:
         names = heads_named([h for h in off if h not in clf.present.off], loaders.rows_of(clf))
-        show.finding(answer_change(clf.labels, names, values[0].tolist(), values[1].tolist()))
+        show.finding(answer_change(clf.labels, f"Without {names}", values[0].tolist(), values[1].tolist()))
     show_answers(clf, data, shown, columns, values)
     reordered(data, shown, columns)
     if off and not sides_chosen:

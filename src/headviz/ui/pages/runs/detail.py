@@ -144,7 +144,9 @@ def _named(r: Row) -> str:
 def _spread(r: Row) -> str:
     scale = points_in(r.metric)
     mean = numbers.metric(float("nan") if r.mean is None else r.mean, scale)
-    return mean + (f" ± {numbers.metric(r.sd, scale)}" if r.sd is not None else "")
+    if r.sd is None:
+        return mean
+    return f"{mean} ± {numbers.metric(r.sd, scale)}" if r.sd else f"{mean} for every seed"
 
 
 def _results(rows: Sequence[Row]) -> None:

@@ -42,7 +42,7 @@ def section(view: RunView) -> None:
             st.caption(
                 plain(
                     "The answers are those of the run's model under each step's mask. Your own text is the one on "
-                    "Workbench; it breaks at the first step from which it has another answer to the end."
+                    "Workbench. A text breaks at the step from which it never has its first answer again."
                 )
             )
 

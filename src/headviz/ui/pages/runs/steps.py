@@ -334,7 +334,7 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
         run_curves(curves),
         "run_curves",
         f"{metric_title(metric)}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, "
-        f"{constant_name(metric)}. Hover for the share that is left above it.{seeds}",
+        f"{constant_name(metric)}. Point at a step to see how much of the lead over that line is left.{seeds}",
     )
     if warning:
         st.warning(plain(warning), icon=":material/warning:")
