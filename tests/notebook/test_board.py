@@ -16,7 +16,7 @@ from support.tiny import tiny_classifier
 
 @pytest.fixture
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "started", lambda: "http://127.0.0.1:1/")
+    monkeypatch.setattr(board, "server_address", lambda: "http://127.0.0.1:1/")
 
 
 def asked(url: str) -> dict[str, str]:

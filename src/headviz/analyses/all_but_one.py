@@ -200,7 +200,7 @@ def _layer(result: AllButOne, row: BestHead) -> str:
 
 def view(result: AllButOne) -> View:
     subject, scale = result.subject, result.subject.scale
-    where = "the reported data" if result.select == "same" else "training examples"
+    where = "the reported data" if result.select == "same" else "other examples"
     columns = (
         Column("best head", value=lambda r: HeadId(r.layer, r.head)),
         in_points("change", lambda r: scale * r.delta, lambda r: (scale * r.interval_low, scale * r.interval_high)),
@@ -216,7 +216,7 @@ def view(result: AllButOne) -> View:
                 lambda: figure(result),
                 f"Change of {subject.called} when only the best head of one layer is left, chosen on {where}.",
                 r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
-                "Heads chosen on the reported data make the cost look smaller; those chosen on training data do not.",
+                "Heads chosen on the reported data make the cost look smaller; those chosen on other examples do not.",
             ),
             Table.of(
                 "all_but_one_table",

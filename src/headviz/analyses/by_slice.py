@@ -291,7 +291,7 @@ def view(result: BySlice) -> View:
                 lambda: figure(result),
                 f"Points of {subject.called} that each {slice_words(result)[0]} loses without a head: the costliest of "
                 "each, then others with a clear cost (rings: q < 0.05), 24 heads at most.",
-                r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
+                r"c_{h,k} = m_k(\text{base}) - m_k(\text{base without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",
             ),

@@ -1,4 +1,4 @@
-"""The straight path of word embeddings from a baseline to the input, and one sweep along it.
+"""One sweep along a ``Walk``: its nodes in chunks, their gradients, and the weighted sum of them.
 
 Every node of the path is one forward and one backward pass that serves all layers and heads at once.
 Nodes and examples are cut into chunks of a byte budget, which changes the time but not the values. ``PathSum`` takes
@@ -144,7 +144,8 @@ LEAST = 2**28  # with which a GPU begins that has less
 GPU_SHARE = 0.6  # of the memory that nobody uses, by default: several processes may share a GPU
 # More tokens in one pass are not faster on a processor: the activations no longer fit in its cache.
 TOKENS_AT_ONCE, GPU_TOKENS = 2048, 2**15
-FULL, UNEVEN = 2**14, 1.2  # tokens from which on a GPU's pass takes no text that is longer than its first by so much
+# on a GPU, a pass of so many tokens takes no text more than so many times as long as its first
+LARGE_PASS, TIMES_LONGER = 2**14, 1.2
 REPEATED = 2**12  # tokens up to which the pass of a single text is recorded: larger ones take longer than their start
 EVERY = 8  # tokens; recorded passes are padded to a multiple, so that there are few of them
 
@@ -245,7 +246,7 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
     if results is None:
-        walk.enter(walk.inputs)  # what a record holds was never computed
+        walk.enter(walk.inputs)  # a failed recording leaves tensors without values there
         return None
     attention, attribution, *errors, logits, chosen = results
     return Swept(clf, walk.lengths, [attention], [attribution], errors, logits, chosen)
@@ -344,7 +345,7 @@ def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: i
             longest, count = max(longest, lengths[stop]), stop - start
             # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
             kept = clf.num_layers * clf.num_heads * longest**2 * 4 * 10
-            uneven = gpu and longest > UNEVEN * lengths[start] and count * longest * (steps + 1) >= FULL
+            uneven = gpu and longest > TIMES_LONGER * lengths[start] and count * longest * (steps + 1) >= LARGE_PASS
             if count and (count >= min(budget // 2 // kept, most // longest) or uneven):
                 break
             stop += 1

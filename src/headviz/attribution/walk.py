@@ -1,6 +1,6 @@
-"""The straight path of word embeddings from a baseline to the input, and what runs the model at points of it.
+"""A few examples between baseline and input: ``Walk`` runs the model at points of that line.
 
-``Swept`` are the maps of a few examples where they were made, and their way out: as numbers or as whole maps.
+``Swept`` holds the maps on the device until ``maps`` fetches them.
 
 Shapes: B examples, N nodes of a chunk, h heads present in a layer, S of all layers side by side, T tokens of the
 longest example, E embedding, C classes.
@@ -109,8 +109,6 @@ def answers_of(clf: Classifier, logits: np.ndarray) -> np.ndarray:
 class Walk:
     """Both ends of the path for a few examples, and what is needed to run the model at points between."""
 
-    gates: Tensor | None = None  # of the heads of all layers side by side, in place of the mask's
-
     def __init__(
         self,
         clf: Classifier,
@@ -143,7 +141,9 @@ class Walk:
         words: Any = self.clf.model.get_input_embeddings()  # type: ignore[operator]
         self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
         self.start: Tensor = words(inputs["baseline"])
-        self.target_table, self.gates = inputs["targets"], inputs.get("gates")
+        self.target_table = inputs["targets"]
+        # of the heads of all layers side by side, in place of the mask's
+        self.gates: Tensor | None = inputs.get("gates")
         self.states: list[Tensor] = []  # what enters each layer, [B, T, D]; empty where a pass starts at the embeddings
         self.chosen: Tensor | None = None  # [B, …] the outputs to explain, known once the logits at the input are
 

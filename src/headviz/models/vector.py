@@ -28,9 +28,9 @@ from .fast.gpu import put, runs_by_itself
 from .folder_check import MODULES, is_embedder, modules_of, read_json
 
 SCALE = 20.0  # of cosines in the cross-entropy of a batch, as sentence-transformers has it
-LENGTH = "sentence_bert_config.json"
+LENGTH_FILE = "sentence_bert_config.json"
 MODES = ("mean", "cls", "lasttoken")
-MEAN = {
+NEW_FILES = {
     MODULES: json.dumps(
         [
             {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -62,7 +62,7 @@ class Pooling:
         """
         if not is_embedder(folder, name):
             if new:
-                return cls(files=MEAN)
+                return cls(files=NEW_FILES)
             raise ModelError(f"'{name}' has no {MODULES} of sentence-transformers that says how tokens are pooled.")
         modules = modules_of(folder, name)
         kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
@@ -79,17 +79,17 @@ class Pooling:
             raise ModelError(
                 f"'{name}' pools tokens by {', '.join(map(str, modes))}; one of {', '.join(MODES)} is read."
             )
-        names = [MODULES, f"{paths[1]}/config.json", LENGTH, "config_sentence_transformers.json"]
+        names = [MODULES, f"{paths[1]}/config.json", LENGTH_FILE, "config_sentence_transformers.json"]
         names += [f"{path}/config.json" for path in paths[2:]]
         files = {file: (folder / file).read_text(encoding="utf-8") for file in names if (folder / file).is_file()}
-        length = json.loads(files[LENGTH]).get("max_seq_length") if LENGTH in files else None
+        length = json.loads(files[LENGTH_FILE]).get("max_seq_length") if LENGTH_FILE in files else None
         folders = {f"{path}/": "" for path in paths[2:] if f"{path}/config.json" not in files}
         return cls(known[0], "Normalize" in kinds, length, files | folders)
 
     def write(self, folder: Path, size: int) -> None:
         """The files as they were read, or those of a new embedder whose vectors have this size."""
         config = {"word_embedding_dimension": size, "pooling_mode_mean_tokens": True}
-        files = {**self.files, "1_Pooling/config.json": json.dumps(config)} if self.files is MEAN else self.files
+        files = {**self.files, "1_Pooling/config.json": json.dumps(config)} if self.files is NEW_FILES else self.files
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if name.endswith("/"):
@@ -112,7 +112,7 @@ class Embedder(Classifier):
         if stages is None or "position_ids" not in inspect.signature(self.model.forward).parameters:
             raise ModelError(
                 f"Embedders of {self.family.title} are not read: their layers cannot keep two texts apart. BERT, "
-                "RoBERTa, DistilBERT, MPNet, DeBERTa-v2 and ModernBERT can."
+                "RoBERTa, DistilBERT, MPNet, DeBERTa-v2, ModernBERT, NomicBERT and GTE, among others, can."
             )
         self.family.apart(self.config, torch.ones(1, 1, 1, dtype=torch.bool))  # refuses what cannot be
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 WAIT = 120  # seconds for the server's start
 PAGES = {name: name for name in ("scores", "head", "masklab", "compare", "analyses")}
-PAGES |= {"workbench": "", "heads": "scores"}
+PAGES |= {"workbench": "", "heads": "scores"}  # "heads" is the older name of "scores"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ def show(
     >>> board = headviz.show("demo", page="scores")  # doctest: +SKIP
     """
     if page not in PAGES:
-        raise OptionError(f"There is no page '{page}' to show. Choose one of {', '.join(PAGES)}.")
+        raise OptionError(
+            f"There is no page '{page}' to show. Choose one of {', '.join(p for p in PAGES if p != 'heads')}."
+        )
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
         raise OptionError("height is a number of pixels, from 100 to 10000.")
     if not isinstance(model, str):
@@ -87,7 +89,7 @@ def show(
         if not isinstance(mask, HeadMask):
             raise MaskError("A model's name does not say its grid of heads. Give a HeadMask, or the loaded model.")
         fields["mask"] = mask.hex
-    return Board(f"{started()}{PAGES[page]}?{urlencode({**fields, 'embed': 'true'})}", height)
+    return Board(f"{server_address()}{PAGES[page]}?{urlencode({**fields, 'embed': 'true'})}", height)
 
 
 def name_of(model: Model) -> str:
@@ -138,7 +140,7 @@ def own_folder() -> Path:
 
 
 @cache
-def started() -> str:
+def server_address() -> str:
     """The address of this process's dashboard, which is started at the first call."""
     with socket.socket() as free:
         free.bind((HOST, 0))

@@ -123,7 +123,7 @@ def output_moments(
 
 
 def scale_heads(weights: np.ndarray, m: Moments, head_size: int, strength: float) -> np.ndarray:
-    """W_O with each head's columns scaled so that the layer rebuilds the full model's best; the bias stays."""
+    """W_O as ``weights_of`` has it, each head's rows times its factor (``factors``); the bias row stays."""
     return weights * np.append(np.repeat(factors(weights, m, head_size, strength), head_size), 1.0)[:, None]
 
 

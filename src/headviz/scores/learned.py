@@ -123,7 +123,8 @@ def learn(
 ) -> Learned:
     """The gates of all heads that are on, by Adam. ``start`` [L, H] are logits to begin with; NaN = no gate, stays on.
 
-    ``work`` names in the sample's checkpoint what is learned with these options, ``part`` this learning of several.
+    ``work`` and the options identify the checkpoint; ``part`` names these arrays in it where one work learns several
+    times.
     """
     logits = np.full((whole.mask.num_layers, whole.mask.num_heads), OPEN) if start is None else start
     heads = [h for h in whole.heads if np.isfinite(logits[h])]

@@ -85,7 +85,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
 def holm(p_values: ArrayLike) -> Floats:
     """Holm's adjusted p value of each p value, in the same shape; NaN (not tested) stays NaN.
 
-    Below 0.05 means: the probability that any one of the heads found in this way costs nothing is at most 5 %.
+    Below 0.05 means: the probability that any one of the results found in this way is chance is at most 5 %.
     """
     p = np.asarray(p_values, dtype=float)
     adjusted = np.full(p.shape, np.nan)

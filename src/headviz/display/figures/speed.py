@@ -143,7 +143,7 @@ LOSS = 1.0  # points: one that a user may accept for speed
 
 
 def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = LOSS) -> str:
-    """The fastest model for which a loss of more than so many points is excluded, and warnings of the others."""
+    """The fastest model for which a loss of more than so many points is excluded, and the warnings of every model."""
     scale = points_in(metric)
     judged = [m for m in models if (m.get("change") or {}).get("low") is not None]
 

@@ -388,7 +388,7 @@ class Driver:
     # what readers see -------------------------------------------------------------------------
 
     def _report_steps(self) -> None:
-        self.heartbeat.stepped(*map(sum, zip((0, 0, 0), *(c.counts for c in self.carriers), strict=True)))
+        self.heartbeat.stepped(*map(sum, zip((0, 0, 0, 0), *(c.counts for c in self.carriers), strict=True)))
 
     def _report_progress(self, event: Any) -> None:
         """Take in a worker's progress; called by Dask's own thread."""

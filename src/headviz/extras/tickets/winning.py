@@ -5,8 +5,8 @@ matching   the same criterion for any other initialisation
 universal  matching on several tasks with the same mask
 
 Criterion: full-model mean ≤ subnetwork mean + subnetwork sd, over seeds, on the task's primary metric. The sd is the
-sample's (n − 1); a single seed has none, so nothing follows. ``margin`` says how often the criterion is wrong, and
-has a stricter test.
+sample's (n − 1); a single seed has none, so nothing follows. ``false_win_rate`` says how often the criterion is wrong;
+``margin_test`` is a stricter test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ...statistics.significance import LEVEL
 from ...tasks import points_in
 from .published import ROWS, published
 
-# task -> its column in the thesis's Table 6.2
+# the columns of the thesis's Table 6.2, in its order
 PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")
 
 

@@ -106,7 +106,8 @@ def products(device: torch.device, precision: str = FLOAT32) -> AbstractContextM
 
 
 def gpu_products(device: torch.device, precision: str = FLOAT32) -> AbstractContextManager[object]:
-    """The same for work that chooses a processor's kernels and its numbers' width by itself."""
+    """The GPU's part of ``products`` alone, without autocast: for code that calls ``linear`` itself, in a dtype of its
+    own. Elsewhere it does nothing."""
     return _on_cuda(precision, False) if device.type == "cuda" else nullcontext()
 
 

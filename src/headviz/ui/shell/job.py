@@ -1,9 +1,9 @@
 """Long computations without streamlit: their threads, whose turn it is, how far each is, and values made once for all.
 
 Of the long computations of one model one computes, the others wait at their next step. The most urgent one goes
-first: one that has nothing to show yet before the rest of one that has, then a lower rank, then what a page asked for
-last, then its order on that page. One of rank 1 whose first part is shown gets slices of time meanwhile, so that
-it grows.
+first: ranks 0 and 1 before rank 2, then one that has nothing to show yet before the rest of one that has, then a lower
+rank, then what a page asked for last, then its order on that page. One of rank 1 whose first part is shown gets slices
+of time among those that show one, too, so that it grows.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Memo(Generic[V]):
 
 SILENT = 5.0  # seconds after which the others no longer wait for one that does not move
 QUICK = 0.01  # seconds; what comes faster was at hand already and says nothing about the rest
-PAUSE, SLICE = 1.5, 0.5  # seconds after which a rank of 1 that shows a part goes first, and for how long
+PAUSE, SLICE = 1.5, 0.5  # seconds after which a rank of 1 goes first among those that show a part, and for how long
 RECENT = 64  # steps that the time left is judged by
 
 _moved = threading.Condition()

@@ -170,7 +170,7 @@ def _why_not(chosen: Sequence[RunView]) -> str:
     grids = {(s.num_layers, s.num_heads) for v in chosen if (s := state_of(v)) is not None}
     if len(grids) > 1:
         shapes = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
-        return f"These runs have heads in grids of {shapes}, so a mask of one means other heads of the other."
+        return f"These runs have grids of {shapes} heads, so a mask of one does not fit the other."
     if not shares_of(chosen):
         return "These runs have no share of heads off in common. Choose runs with the same steps."
     return ""
