@@ -91,6 +91,9 @@ def test_a_translation_model_goes_through_the_other_pages(
     capsys.readouterr()
     exec(pair.code[-1].value, {})
     assert repr([table["translation"].iloc[-1]]) in capsys.readouterr().out
+    bench = open_page("workbench", **translator, mask=mask, a="a dog sleeps .")
+    assert not bench.exception
+    assert sum(m.value.startswith("#### ") for m in bench.markdown) == 2  # before and after
     heads = open_page("scores", **translator)
     score = next(s for s in heads.selectbox if s.label == "Score")
     assert not [o for o in score.options if o.startswith(("conductance", "attattr"))]

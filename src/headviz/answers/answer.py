@@ -80,7 +80,7 @@ class Answer(ABC):
     after: str = ""  # the job that it stands after in lists; empty = it stands last
     # what is done -> "module:function", in place of the function for most jobs: "model" (models.kinds), "reader"
     # (tasks.loading), "evaluator" and "evaluate" (evaluation.dispatch), "judge" (pruning.judging), "gate parts",
-    # "ablation" and "ablation cost" (scores), "compare" (the page)
+    # "ablation" and "ablation cost" (scores), "compare" (the page), "bench" (the answer to a text on Workbench)
     own: Mapping[str, str] = {}
 
     # the model ---------------------------------------------------------------------------------------------

@@ -162,6 +162,7 @@ OWN = {
     "ablation": f"{_ROOM}.scores:ablation",
     "ablation cost": f"{_ROOM}.scores:cost_in_bleu",
     "compare": f"{_ROOM}.pages.compare:draw",
+    "bench": f"{_ROOM}.pages.compare:before_and_after",
 }
 
 

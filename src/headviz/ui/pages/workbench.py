@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from ... import plugins
 from ...answers.class_names import match_names
 from ...display import sentences
 from ...display.figures.style import scale_of_losses
@@ -23,7 +24,7 @@ from ..parts.texts import Text
 from ..shell import frame, jobs, loaders, mask_edit, show, state
 from ..shell.loaders import Shape
 from ..shell.messages import plain, refused
-from ..shell.view import View, by_grade
+from ..shell.view import IN_LOSS, View, by_grade
 from ..widgets.grid import Look
 from . import head, scores
 from .compare import answers
@@ -137,6 +138,11 @@ def _cost(
     if ability is not None:
         values, digits, marks, mark_name = ability.costs, 0, ability.heads, f"carries {ability.name}"
         name = f"{ability.name}: answers lost of 100 without the head"
+    elif IN_LOSS not in shape.scores:  # a model whose answers have no such loss
+        if (points := scoring.costs(view)) is not None:
+            shown = scoring.in_points(points)
+            values, grey, digits = shown.values, scoring.grey(points), 1
+            name = f"{scoring.label(points)}; orange: worse without it, blue: better"
     elif costs is not None:
         values, grey = costs.values, scoring.grey(costs)
         meaning = f"{shape.answer.costs}; orange: worse without it, blue: better"
@@ -144,6 +150,9 @@ def _cost(
     scale = None if values is None else scale_of_losses([float(v) for v in np.ravel(values)])
     look = Look(name, "Cost: what is lost without the head", scale, digits=digits, blank_zeros=True)
     _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, undecided=grey)
+    if values is None and IN_LOSS not in shape.scores and frame.controls():
+        st.caption("What each head costs is not measured yet.")
+        frame.link("scores", "Measure it on Scores", ":material/grid_on:")
     if turning is not None and frame.controls():
         names = ", ".join(head_name(head, shape.rows) for head in turning[:NAMED])
         more = f" and {len(turning) - NAMED} more" if turning[NAMED:] else ""
@@ -207,6 +216,9 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
             st.caption(plain(remark))
         if filled is not None:
             pair.section(filled, shown)
+    elif (draw := clf.answer.own.get("bench")) is not None:
+        if filled is not None:
+            plugins.function(draw)(filled, shown)
     elif clf.answer.own.get("compare") is None:
         columns = answers.columns(clf)[:2]
         answers.show_answers(clf, data, shown, columns, answers.answers(shown, columns))

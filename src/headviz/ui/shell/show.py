@@ -30,6 +30,7 @@ from .messages import on_page, plain
 from .view import link_path
 
 REM, WIDTHS = 15, (28, 32, 40, 48, 64, 96)  # pixels of a rem, and the least widths of the style sheet
+PHONE = 24  # rem: the width of a page on a phone, which holds what needs no more
 
 PLOTLY = {
     "showSendToCloud": False,
@@ -67,7 +68,7 @@ def figure(fig: Figure, key: str, caption: str, *, formula: str = "", source: st
     with st.container(key=key, gap="xsmall"):
         least = (fig.layout.meta or {}).get("least", 0) / REM
         wide = next((width for width in WIDTHS if width >= least), WIDTHS[-1])
-        with st.container(key=f"wide{wide}_{key}") if least else nullcontext():
+        with st.container(key=f"wide{wide}_{key}") if least > PHONE else nullcontext():
             shown = enlarged(fig) if state.view().present else fig
             st.plotly_chart(shown, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
             words(f"{caption} As numbers:", ("what", "values"), in_words(fig))
@@ -253,7 +254,8 @@ def downloads(table: Table, record: Any = None) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"note_{table.key}_files"):
         if caption := " ".join(filter(None, (table.caption, table.hint))):
             st.caption(plain(caption), width="stretch")
-        with st.container(horizontal=True, gap="small", width="content"):  # on a narrow page they wrap together
+        # on a narrow page they wrap together
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
             _files(table, record)
 
 

@@ -73,9 +73,25 @@ def section(clf: Translator, shown: Text) -> None:
         st.info("Write a sentence to translate.", icon=":material/edit:")
         return
     columns = answers.masks(clf)
-    texts = translations(clf, shown.text, [mask for _, mask in columns])
+    texts = boxes(clf, shown, columns)
     if texts is None:
         return
+    if len(columns) == 1:
+        answers.offer_mask(clf.present)
+    rows = [[name, text] for (name, _), text in zip(columns, texts, strict=True)]
+    show.table(Table("translations", ("model", "translation"), rows, "Greedy translations of this sentence."))
+
+
+def before_and_after(clf: Translator, shown: Text) -> None:
+    """The translation with all heads, and under the current mask."""
+    boxes(clf, shown, answers.masks(clf)[: 2 if state.mask(clf.present).off else 1])
+
+
+def boxes(clf: Translator, shown: Text, columns: Sequence[tuple[str, HeadMask]]) -> list[str] | None:
+    """The translation of every column in a box, and the reference of an example; None while they are computed."""
+    texts = translations(clf, shown.text, [mask for _, mask in columns])
+    if texts is None:
+        return None
     for (name, _), text in zip(columns, texts, strict=True):
         with st.container(border=True):
             st.caption(plain(name))
@@ -88,10 +104,7 @@ def section(clf: Translator, shown: Text) -> None:
                 st.caption("the same translation")
     if not shown.own and shown.pair:
         st.markdown(f"Reference: {plain(shown.pair)}")
-    if len(columns) == 1:
-        answers.offer_mask(clf.present)
-    rows = [[name, text] for (name, _), text in zip(columns, texts, strict=True)]
-    show.table(Table("translations", ("model", "translation"), rows, "Greedy translations of this sentence."))
+    return texts
 
 
 def marked(first: str, other: str) -> str:
