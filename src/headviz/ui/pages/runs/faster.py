@@ -74,7 +74,9 @@ def form(view: View) -> None:
     except UserError as error:
         refused(error)
         return
-    ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec, c))
+    timed = retrained  # nothing else has an estimate
+    words = plans.Words() if timed else plans.Words(why="Check it", doing="Checking the plan")
+    ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec, c), words)
     if ready is not None:
         (device, note), place = ready
         st.caption(plain(note))

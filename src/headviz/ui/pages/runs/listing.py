@@ -210,7 +210,7 @@ def _describe(view: RunView) -> str:
         parts.append(plain(p.phase) + (f" {p.done} of {p.total}" if p.total else ""))
     if p.remaining is not None:
         parts.append(f"about {span(p.remaining)} left")
-    elif p.phase_remaining is not None and p.phase:  # before the first step only this phase can be timed
+    elif p.phase_remaining and p.phase:  # before the first step only this phase can be timed
         parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else plain(p.phase)}")
     if view.seconds is not None:
         parts.append(f"{span(view.seconds)} so far" if view.state in ACTIVE else f"took {span(view.seconds)}")
