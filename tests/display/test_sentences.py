@@ -34,6 +34,10 @@ def test_a_flip_is_told_from_an_answer_that_is_lost(after: tuple[float, ...], sa
 def test_an_answer_that_stays_near_chance_is_said_to_be_there() -> None:
     said = answer_change(LABELS, "Without L4·H10", (0.47, 0.33, 0.20), (0.34, 0.33, 0.33))
     assert "near chance (0.33 each)" in said
+    said = answer_change(LABELS, "Without L4·H10", (0.36, 0.33, 0.31), (0.34, 0.35, 0.31))
+    assert "does not know, as before: yes 0.36 → maybe 0.35" in said
+    said = answer_change(LABELS, "With the full model", (0.36, 0.33, 0.31), (0.96, 0.02, 0.02))
+    assert said == "With the full model yes rises from 0.36 to 0.96, and stays the answer."
 
 
 def test_few_heads_are_named_and_many_counted() -> None:

@@ -138,11 +138,11 @@ def answer_change(labels: Sequence[str], where: str, before: Sequence[float], af
         if old == new:
             change = f"{labels[old]} falls from {before[old]:.2f} to {after[new]:.2f}"
         return f"{where} the model no longer knows: {change}, near chance ({chance:.2f} each)."
+    if max(*before, *after) < chance + NEAR:
+        change = f"{first} → {last if old != new else f'{after[new]:.2f}'}, near chance ({chance:.2f} each)"
+        return f"{where} the model does not know, as before: {change}."
     if old != new:
         return f"{where} the answer changes: {first} becomes {last}."
-    if max(before) < chance + NEAR:
-        change = f"{first} → {after[new]:.2f}, near chance ({chance:.2f} each)"
-        return f"{where} the model does not know, as before: {change}."
     if abs(after[new] - before[new]) >= MUCH:
         way = "falls" if after[new] < before[new] else "rises"
         unsure = f", near chance ({chance:.2f} each)" if max(after) < chance + NEAR else ""

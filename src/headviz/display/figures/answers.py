@@ -50,9 +50,9 @@ def slices(
         x=[d.full for d in order],
         y=names,
         mode="markers",
-        name="full model",
+        name="no mask",
         marker={"symbol": "line-ns-open", "size": 13, "line": {"width": 2.5}, "color": NEUTRAL},
-        hovertemplate="%{y}<br>full model %{x:.3f}<extra></extra>",
+        hovertemplate="%{y}<br>no mask %{x:.3f}<extra></extra>",
     )
     fig.add_scatter(
         x=[d.masked for d in order],
@@ -127,7 +127,7 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
             text=[[_plus(c) for c in row] for row in change],
             customdata=np.stack([masked, full], axis=-1),
             hovertemplate="gold %{y}, predicted %{x}<br>masked %{customdata[0]} (%{text})"
-            "<br>full model %{customdata[1]}<extra></extra>",
+            "<br>no mask %{customdata[1]}<extra></extra>",
         )
     )
     # numbers as a trace of their own: they take the page's text colour, light or dark, where a heatmap's cannot

@@ -451,7 +451,7 @@ def one_text(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colu
     view, off = state.view(), state.mask(clf.present).off
     sides_chosen = bool(view.first or view.other)
     if sides_chosen and len(columns) > 1 and clf.answer.decides:  # one column is left where a side was refused
-        where = f"With {columns[1].name} in place of {columns[0].name},"
+        where = f"With “{columns[1].name}” in place of “{columns[0].name}”,"
         show.finding(answer_change(clf.labels, where, values[0].tolist(), values[1].tolist()))
     elif off and clf.answer.decides:
         names = heads_named([h for h in off if h not in clf.present.off], loaders.rows_of(clf))

@@ -258,7 +258,7 @@ def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
     show.figure(
         answers.slices(changes, compared.primary.metric, compared.primary.constant, data.answer),
         "mask_slices",
-        f"Each line is one {kind}: {metric} of the full model (stroke) and under the mask (dot), with "
+        f"Each line is one {kind}: {metric} without the mask (stroke) and under it (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",
         formula=DELTA,
         source=PAIRED.format(units=data.answer.unit[1]),
@@ -356,7 +356,7 @@ def details(clf: Classifier, data: Dataset, measured: Growing) -> None:
         show.figure(
             answers.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
             "mask_confusion",
-            "Answers under the mask by gold label; below each, the change against the full model (orange: worse).",
+            "Answers under the mask by gold label; below each, the change against no mask (orange: worse).",
             formula=r"n_{gp} = |\{x : \text{gold}(x) = g,\ \text{predicted}(x) = p\}|",
         )
 
