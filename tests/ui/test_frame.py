@@ -20,9 +20,7 @@ from headviz.ui.shell.view import View
 @pytest.mark.parametrize(
     ("task", "offered"), [("demo", True), ("demo-translation", False), ("mine", False), ("translationese", True)]
 )
-def test_a_fitting_task_is_offered_by_what_the_view_s_task_asks_for(
-    monkeypatch: Any, task: str, offered: bool
-) -> None:
+def test_a_fitting_task_is_offered_by_what_the_view_s_task_asks_for(monkeypatch: Any, task: str, offered: bool) -> None:
     """Not by what it is called."""
     monkeypatch.setitem(TASKS, "mine", replace(TASKS["demo-translation"], name="mine"))
     monkeypatch.setitem(TASKS, "translationese", replace(TASKS["demo"], name="translationese"))
