@@ -179,6 +179,20 @@ def test_targets_with_training_share_their_rounds(place, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_run_of_an_earlier_version_keeps_the_repair_that_it_names(place, tmp_path):
+    spec = {**spec_of("faster", place), "targets": [1.3], "beside": False, "importance": "labels", "repair": "none"}
+    job = make_job("faster", spec)
+    state = job.begin()
+    while not state["build"]:
+        (piece,) = job.ready(state)
+        for turn in state["turn"].get("both-1.3", ()):
+            turn["choice"].pop("repair", None)
+        state = after(job, state, piece, tmp_path)
+    assert state["build"]["both-1.3"]["repair"] == "none"
+    assert state["build"]["both-1.3"]["error"] is None
+
+
+@pytest.mark.slow
 def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place, tmp_path, monkeypatch):
     """The table says too little of a model's time, so that a search takes several turns. Each is timed once."""
     spec = {**spec_of("faster", place), "targets": [1.5], "beside": False}

@@ -308,10 +308,11 @@ class FasterSteps:
         named = self.options.repair
         if named != BEST:
             return tuple(dict.fromkeys((NOTHING, MEANS, named)))
-        with suppress(ModelError):
+        repairs = [NOTHING, *([MEANS] if _has_biases(self.clf) else [])]
+        with suppress(ModelError):  # not every family can be solved again
             require_repairable(self.clf, REFIT, NOTHING, self.sample)
-            named = REFIT
-        return (NOTHING, *((MEANS,) if _has_biases(self.clf) else ()), *((named,) if named == REFIT else ()))
+            repairs.append(REFIT)
+        return tuple(repairs)
 
     def _near_whole(self, small: Classifier, data: Dataset) -> dict[str, Any]:
         """How far its answers to train examples are from the whole model's, and how many agree."""

@@ -20,7 +20,17 @@ from ...engine import Tools
 from ...errors import OptionError
 from ...models.source import Source
 from ...options import declared, option
-from ...pruning.options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions, Round, SearchOptions, rounds
+from ...pruning.options import (
+    BEST,
+    BOTH,
+    HEADS_ONLY,
+    TARGETS,
+    FasterOptions,
+    FinetuneOptions,
+    Round,
+    SearchOptions,
+    rounds,
+)
 from ...tasks import chosen_on
 from . import Loaded, SourcesJob
 
@@ -157,6 +167,8 @@ class FasterJob(SourcesJob):
         if task == TURN:
             return json.dumps(_turn(work, remove, step.speed, turns)).encode()
         choice = turns[0].choice if turns else Choice()
+        if self.spec.repair != BEST:  # turns of earlier versions do not name it
+            choice = replace(choice, repair=self.spec.repair)
         if "out_of_reach" in request[FIND]:
             record = {"metrics": {}, "speedup": None, "note": request[FIND]["out_of_reach"]}
         else:
