@@ -94,7 +94,7 @@ REMOVED = (BOTH, HEADS_ONLY)
 BEST = "best"
 REFIT, MEANS = "refit", "bias"
 TUNINGS = {
-    BEST: "refit, bias or none: the nearest to the whole model on train examples",
+    BEST: "the best on train examples: solved again, means added to the biases, or as they are",
     REFIT: "solved again for what is left",
     "tune": "scaled, one factor each",
     MEANS: "the mean of what goes is added to the biases",
